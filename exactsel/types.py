@@ -15,3 +15,5 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 PathName: TypeAlias = str | os.PathLike[str]
 Scalar: TypeAlias = str | float | bool | None
 """A single value as JSON holds it; float stands for int, too."""
+Json: TypeAlias = "Scalar | list[Json] | dict[str, Json]"
+"""A value as JSON holds it."""

@@ -152,8 +152,9 @@ def _partition(labels: Sequence[str], d: int) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(columns) for columns in held.values())
 
 
-def _weights(path: str) -> Any:
-    return np.load(path, allow_pickle=False) if path.endswith(".npy") else np.loadtxt(path, ndmin=1)
+def _weights(path: str) -> FloatArray:
+    weights: FloatArray = np.load(path, allow_pickle=False) if path.endswith(".npy") else np.loadtxt(path, ndmin=1)
+    return weights
 
 
 def _plugin(options: argparse.Namespace, loss: str, stored: FloatArray | None) -> Loss | None:

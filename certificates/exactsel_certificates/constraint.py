@@ -65,7 +65,7 @@ def rising(numbers: Sequence[Any]) -> bool:
     return all(low < high for low, high in pairwise(numbers))
 
 
-def whole(value: Any) -> int:
+def whole(value: object) -> int:
     """A whole number."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise ValueError(f"a constraint holds {value!r}, no whole number.")

@@ -32,5 +32,5 @@ def constraint_of(name: str, entry: Mapping[str, Any]) -> Constraint | None:
     return constraint
 
 
-def _as_tuples(value: Any) -> Any:
+def _as_tuples(value: object) -> object:
     return tuple(map(_as_tuples, value)) if isinstance(value, list | tuple) else value

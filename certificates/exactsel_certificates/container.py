@@ -294,7 +294,7 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 def _entries(header: dict[str, Any]) -> dict[str, Any]:
     """The header's entries with their types checked."""
-    entries = {name: header.get(name) for name in ENTRIES}
+    entries: dict[str, Any] = {name: header.get(name) for name in ENTRIES}
     for name, (holds, what) in _RULES.items():
         if not holds(entries[name]):
             raise MalformedError(f"the header's {name} is {_shown(entries[name])}, {what}.")
@@ -302,7 +302,7 @@ def _entries(header: dict[str, Any]) -> dict[str, Any]:
     return entries | {name: _finite(name, entries[name]) for name in ("lower", "upper")}
 
 
-def _finite(name: str, text: Any) -> float:
+def _finite(name: str, text: str) -> float:
     try:
         value = float.fromhex(text)
     except (TypeError, ValueError, OverflowError):

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, SupportsIndex, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exactsel_certificates.constraint import Constraint
 from exactsel_certificates.constraints import KINDS
@@ -135,14 +137,14 @@ def _need(condition: bool, what: str) -> None:
         raise OutsideError(what)
 
 
-def _table(table: object) -> FloatArray:
+def _table(table: NDArray[Any]) -> FloatArray:
     A = _doubles("A", table)
     _need(A.ndim == 2 and A.size > 0, f"A has shape {A.shape}, but rows and columns were expected.")
     _check_sizes("A", A)
     return A
 
 
-def _doubles(name: str, array: Any) -> FloatArray:
+def _doubles(name: str, array: NDArray[Any]) -> FloatArray:
     """An array of finite doubles equal to the one given."""
     is_valid = isinstance(array, np.ndarray) and not isinstance(array, np.ma.MaskedArray)
     kind, size = (array.dtype.kind, array.dtype.itemsize) if is_valid else ("none", 0)
@@ -172,7 +174,7 @@ def _check_sizes(name: str, columns: FloatArray) -> None:
         )
 
 
-def _weights(values: object, n: int) -> FloatArray:
+def _weights(values: NDArray[Any], n: int) -> FloatArray:
     weights = _doubles("the weights", values)
     _need(weights.shape == (n,), f"there are weights of shape {weights.shape} for {n} rows.")
     used = weights[weights > 0]
@@ -186,13 +188,13 @@ def _weights(values: object, n: int) -> FloatArray:
     return weights
 
 
-def _limit(k: object, d: int) -> int:
+def _limit(k: SupportsIndex, d: int) -> int:
     limit = _whole("k", k)
     _need(0 <= limit <= d, f"k is {limit}, but at least 0 and at most {d} was expected.")
     return limit
 
 
-def _number(name: str, number: Any) -> float:
+def _number(name: str, number: float) -> float:
     """A finite double equal to the number given."""
     _need(isinstance(number, int | float | np.integer | np.floating), f"{name} is {number!r}, no number.")
     value = float(number)
@@ -223,10 +225,10 @@ def _box(instance: Instance | SparseInstance) -> Box:
     return box
 
 
-def _whole(name: str, number: Any) -> int:
+def _whole(name: str, number: SupportsIndex) -> int:
     _need(not isinstance(number, bool | np.bool_), f"{name} is {number!r}, no whole number.")
     return operator.index(number)
 
 
-def _numbers(columns: Any) -> tuple[int, ...]:
+def _numbers(columns: Iterable[SupportsIndex]) -> tuple[int, ...]:
     return tuple(_whole("a column", j) for j in columns)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +44,7 @@ class Entries:
             total[filled] = np.add.reduceat(terms, self.starts[filled])
         return total
 
-    def table(self, columns: Any) -> FloatArray:
+    def table(self, columns: Sequence[int] | Columns) -> FloatArray:
         """Some columns (n, m)."""
         table = np.zeros((self.n, len(columns)))
         for place, j in enumerate(columns):

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from exactsel_certificates.constraint import Constraint
 from exactsel_certificates.levels import find_levels
@@ -141,7 +141,7 @@ class Instance:
         return {g for g, group in enumerate(self.groups) if wanted & {*group}} if self.groups else wanted
 
 
-def objective(instance: Instance, x: object) -> float:
+def objective(instance: Instance, x: ArrayLike) -> float:
     """P(x) for a full coefficient vector (d,), with the best intercept where there is one."""
     return objective_at(instance, x, predictions(instance, x))
 
@@ -152,12 +152,12 @@ def objective_at(instance: Instance, x: object, z: Long) -> float:
     return float(summed_loss(instance, z) + 0.5 * instance.lam * (x @ x))
 
 
-def predictions(instance: Instance, x: object) -> Long:
+def predictions(instance: Instance, x: ArrayLike) -> Long:
     """Ax (n,), and the best intercept where there is one."""
     return predicted(instance, x)[0]
 
 
-def predicted(instance: Instance, x: Any) -> tuple[Long, float]:
+def predicted(instance: Instance, x: ArrayLike) -> tuple[Long, float]:
     """The same, and that intercept; 0 where there is none."""
     used = np.flatnonzero(x)
     coef = long_doubles(x)[used]
@@ -169,17 +169,18 @@ def predicted(instance: Instance, x: Any) -> tuple[Long, float]:
     return long_doubles(z + level), level
 
 
-def row_blocks(A: object, columns: Any = None) -> Iterator[Any]:
+def row_blocks(A: object, columns: NDArray[np.integer[Any]] | None = None) -> Iterator[Any]:
     """A, or some columns of it, by blocks of rows: what is made of one of them is small beside the data."""
     rows = np.asarray(A)
     for some in row_slices(len(rows)):
         yield rows[some] if columns is None else rows[some][:, columns]
 
 
-def summed_loss(instance: Instance, z: Long) -> Any:
+def summed_loss(instance: Instance, z: Long) -> np.longdouble:
     """L(z), the sum over rows, of predictions z (n,) that hold the intercept if there is one."""
     rows = row_values(instance, z)
-    return np.sum(rows if instance.weights is None else long_doubles(instance.weights) * rows)
+    total: np.longdouble = np.sum(rows if instance.weights is None else long_doubles(instance.weights) * rows)
+    return total
 
 
 def row_values(instance: Instance, z: Long) -> Long:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactsel_certificates.entries import Entries
+from exactsel_certificates.formula import FloatArray
 
 SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 
@@ -26,7 +27,7 @@ class SparseFile(NamedTuple):
     """What a file holds."""
 
     A: Entries
-    y: Any
+    y: FloatArray | None
     """(n,) the target of a svmlight file; None in the others."""
 
 

@@ -14,7 +14,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Count = TypeVar("Count", float, "NDArray[np.float64]")
+"""A number, or one for each of several regions."""
 
 EXACT = 200.0
 """Elementary operations in the time of one multiplication in exact arithmetic."""
@@ -154,7 +161,7 @@ def of_pairs(s: int, m: int, r: int, n: int, d: int) -> float:
     return sets_of(m, max(0, r - 2)) * pairs
 
 
-def of_leaves(n: int, s: int, m: Any, r: int) -> Any:
+def of_leaves(n: int, s: int, m: Count, r: int) -> Count:
     """What looking at the last r (at most two) of m columns beside s takes, with n rows (leaf_regions.py)."""
     pairs = m * (m * (n + s) / MATRIX + 48.0 * m) if r > 1 else 0.0
     return 256.0 * STEP + n * (m * (20.0 + (2.0 * s + 2.0) / MATRIX) + (s + 4.0) ** 2) + pairs

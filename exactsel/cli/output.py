@@ -13,7 +13,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import TextIO
 
 from exactsel.cli.talk import say_line
 from exactsel.errors import CompilingWarning, OutputError, OutputWarning
@@ -33,7 +33,7 @@ class Stdout:
         self._stream = stream
         self._unflushed: list[str] = []
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:

@@ -47,7 +47,7 @@ NODES_OF_PAGE, NODES_OF_TREE = 200, 500
 @click.option(
     "-o", "--out", type=OutputFile(), help="Write the tree of --dot to this file. Default: stdout, if it is no picture."
 )
-def command(page_file: str | None, dot: bool, style: str, out: str | None, **arguments: Any) -> int:
+def command(page_file: str | None, dot: bool, style: str, out: str | None, **arguments: object) -> int:
     """Show the search of a small INSTANCE: a page that plays it step by step (--html), or its tree (--dot).
 
     The page opens from disk in any browser. By default the search is plain best-first search: one bound a node, one

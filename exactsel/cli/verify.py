@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
 
 import click
 
@@ -43,7 +42,7 @@ def _operations(context: click.Context, option: click.Parameter, value: str | No
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 def command(
     proof: str, as_json: bool, most_bytes: int | None, work_limit: float | None, time_limit: float | None,
-    **arguments: Any,
+    **arguments: object,
 ) -> int:  # fmt: skip
     """Check a proof file that a solve has written.
 

@@ -15,10 +15,10 @@ import zlib
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from exactsel.data.arrays import UTF_16, refusing_damage
 from exactsel.data.cells import is_missing, plainly, read_cells
@@ -74,7 +74,7 @@ def rows_of(data: object, decimal: str | None = None, encoding: str | None = Non
         return DaskRows(data)
     if is_frame(data):
         return FrameRows(data)
-    if len(getattr(data, "shape", ())) in (1, 2) and hasattr(data, "__getitem__"):
+    if _is_sliceable(data):
         return ArrayRows(data, "the data")
     raise InputError(
         f"a {type(data).__name__} cannot be read in blocks; give a file ({', '.join(ENDINGS)}), a data frame, lazy or "
@@ -94,15 +94,35 @@ def _rows_of_file(file: Path, decimal: str | None, encoding: str | None) -> Rows
         return ParquetRows(file) if ending == ".parquet" else TextRows(file, decimal, encoding)
 
 
+def _is_sliceable(data: object) -> TypeGuard[Sliceable]:
+    return len(getattr(data, "shape", ())) in (1, 2) and hasattr(data, "__getitem__")
+
+
 def block_rows(columns: int) -> int:
     """Rows of a block of so many columns."""
     return max(1, ENTRIES // max(1, columns))
 
 
+class Sliceable(Protocol):
+    """An array, or what is sliced like one."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, d), or (n,)."""
+        ...
+
+    @property
+    def dtype(self) -> DTypeLike:
+        """The type of the entries; some have none."""
+        ...
+
+    def __getitem__(self, rows: slice, /) -> ArrayLike: ...
+
+
 class ArrayRows:
     """A numpy array, a memory map, or what can be sliced like one (dask, h5py, zarr)."""
 
-    def __init__(self, array: Any, where: str) -> None:
+    def __init__(self, array: Sliceable, where: str) -> None:
         kind = np.dtype(array.dtype).kind if hasattr(array, "dtype") else "f"
         if kind not in "biuf":
             raise InputError(f"{where} has entries of type {array.dtype}; store plain numbers instead.")

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from exactsel import registry
 from exactsel.arguments import with_aliases
 from exactsel.data.arrays import read_vector
-from exactsel.data.blocks import ArrayRows, Rows, rows_of
+from exactsel.data.blocks import ArrayRows, Rows, Sliceable, rows_of
 from exactsel.data.column_lists import Choice, meant
 from exactsel.data.columns import ColumnFile
 from exactsel.data.instance import Instance, read_instance
@@ -314,11 +314,14 @@ class _Along:
             raise InputError(f"{self._where} holds more numbers than there are rows; give one number per row.")
 
 
+def _is_array(values: object) -> TypeGuard[Sliceable]:
+    return hasattr(values, "shape") and isinstance(getattr(values, "dtype", None), np.dtype)
+
+
 def _vector(values: object, what: str) -> Rows:
     """Numbers, one a row: an array, or a file."""
     if not isinstance(values, str | os.PathLike):
-        is_array = hasattr(values, "shape") and isinstance(getattr(values, "dtype", None), np.dtype)
-        rows: Rows = ArrayRows(values if is_array else as_array(values), f"the {what}")
+        rows: Rows = ArrayRows(values if _is_array(values) else as_array(values), f"the {what}")
     elif Path(values).suffix.lower() == ".npy":
         rows = rows_of(values)
     else:

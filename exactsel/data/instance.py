@@ -49,7 +49,7 @@ from exactsel.problem.checks import list_of_texts, one_number, one_text, one_who
 from exactsel.problem.coding import ColumnCoding
 from exactsel.problem.column_subset import ColumnSubsetProblem
 from exactsel.problem.constraints import ARGUMENTS
-from exactsel.problem.design import is_design
+from exactsel.problem.design import DesignColumns, DesignMatrix, is_design, typed_as_array
 from exactsel.problem.doubles import as_array
 from exactsel.problem.frames import SHOWN, frame_matrix
 from exactsel.problem.grouped import GroupedProblem, GroupSpec
@@ -372,21 +372,22 @@ def _listed(stored: dict[str, str]) -> str:
     return ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
 
 
-def _yes_or_no(name: str, value: Any) -> bool | str:
+def _yes_or_no(name: str, value: object) -> bool | str:
     if isinstance(value, str) and value == AUTO:
         return value
-    yes_or_no = isinstance(value, bool | np.bool_ | np.ndarray) and np.asarray(value).dtype == np.bool_
-    number = float(value) if yes_or_no and np.ndim(value) == 0 else one_number(name, value)
+    if isinstance(value, bool | np.bool_ | np.ndarray) and np.asarray(value).dtype == np.bool_ and np.ndim(value) == 0:
+        number = float(value)
+    else:
+        number = one_number(name, value)
     if number not in (0.0, 1.0):
         raise InputError(f"{name} is {number:g}, but 1 (yes) or 0 (no) was expected; store one of them.")
     return bool(number)
 
 
-def _array(name: str, value: Any) -> NDArray[Any]:
+def _array(name: str, value: object) -> NDArray[Any]:
     refuse_masked(value, name)
-    if is_design(value):
-        design: NDArray[Any] = value
-        return design
+    if isinstance(value, DesignColumns | DesignMatrix):
+        return typed_as_array(value)
     try:
         return as_array(value)
     except ValueError:

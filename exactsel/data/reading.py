@@ -44,6 +44,7 @@ from exactsel.errors import InputError, option, warn_of_data
 from exactsel.files import is_file
 from exactsel.losses.base import Loss
 from exactsel.problem.checks import row_numbers
+from exactsel.problem.design import DesignMatrix, typed_as_array
 from exactsel.problem.factors import AUTO as AUTOMATIC
 from exactsel.problem.frames import Column, is_frame
 from exactsel.problem.grouped import GroupedProblem, GroupSpec
@@ -52,6 +53,7 @@ from exactsel.problem.preparing import AUTO, needs_all_levels
 from exactsel.problem.regression import Problem
 from exactsel.problem.row_labels import check_rows
 from exactsel.problem.targets import better_loss
+from exactsel.types import FloatArray
 
 FORMATS = (".npz", ".csv", ".tsv", ".parquet", ".feather", *FOREIGN, ".svm", ".svmlight", ".libsvm", ".mtx", ".npy")
 """Endings of file names that are read."""
@@ -59,7 +61,7 @@ FORMATS = (".npz", ".csv", ".tsv", ".parquet", ".feather", *FOREIGN, ".svm", ".s
 
 @with_aliases
 def load(
-    source: Any, *, target: Choice | None = None, drop: Sequence[Choice] = (), k: int | None = None,
+    source: object, *, target: Choice | None = None, drop: Sequence[Choice] = (), k: int | None = None,
     lam: float | None = None, loss: str | Loss | None = None, delta: float | None = None,
     groups: GroupSpec | None = None, factors: Factors = (), missing: str | None = None,
     decimal: str | None = None, encoding: str | None = None, hierarchy: Mapping[Any, Any] | None = None,
@@ -278,19 +280,20 @@ def _frame(file: Path) -> list[Column]:
 
 
 def _matrix_market(file: Path) -> Instance:
-    matrix: Any = read_matrix_market(file)
-    return Instance(matrix, intercept=AUTO)
+    return _instance_of(read_matrix_market(file))
 
 
 def _sparse_archive(file: Path) -> Instance:
-    matrix: Any = read_sparse_archive(file)
-    return Instance(matrix, intercept=AUTO)
+    return _instance_of(read_sparse_archive(file))
+
+
+def _instance_of(matrix: FloatArray | DesignMatrix) -> Instance:
+    return Instance(typed_as_array(matrix) if isinstance(matrix, DesignMatrix) else matrix, intercept=AUTO)
 
 
 def _array(file: Path) -> Instance:
     if (mapped := map_npy_file(file)) is not None:
-        design: Any = MappedColumns(mapped).T
-        return Instance(design, intercept=AUTO)
+        return _instance_of(MappedColumns(mapped).T)
     budget = Budget(file)
     array = read_npy_file(file, budget)
     if array.ndim != 2:

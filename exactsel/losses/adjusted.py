@@ -9,16 +9,28 @@ because parallel kernels take no tuple within a tuple.
 from __future__ import annotations
 
 from collections import namedtuple
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from exactsel.losses.base import Loss
 from exactsel.types import FloatArray
 
 FIELDS = ("weights", "levelled")
 """What an adjusted loss has beside the fields of the loss: (n,) positive weights, and whether there is an intercept."""
 
 _ADJUSTED: dict[type, type] = {}
+
+
+class AdjustedLoss(Protocol):
+    """A loss with row weights or an intercept: the fields that it has beside those of the loss."""
+
+    weights: FloatArray
+    levelled: bool
+
+
+RowLoss: TypeAlias = Loss | AdjustedLoss
+"""A loss as kernels take it."""
 
 
 def adjustable(loss: type) -> Any:

@@ -27,7 +27,8 @@ compiler where there is little to search (:mod:`exactsel.kernels.in_arrays`).
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 from exactsel.types import FloatArray
 
@@ -101,6 +102,23 @@ class Loss(Protocol):
     def check_parameters(self) -> None:
         """Raise :class:`exactsel.errors.InputError` when a parameter is out of range."""
         ...
+
+
+class NamedTupleLoss(Loss, Protocol):
+    """A loss that is a named tuple of its parameters, as every usable one is."""
+
+    _fields: tuple[str, ...]
+
+    def __iter__(self) -> Iterator[float]:
+        """The values of the parameters."""
+        ...
+
+    def _make(self, values: Iterable[float | None], /) -> NamedTupleLoss: ...
+
+
+def is_named_tuple(loss: object) -> TypeGuard[NamedTupleLoss]:
+    """Whether a loss is a named tuple."""
+    return isinstance(loss, tuple) and hasattr(loss, "_fields")
 
 
 def curvature_known(loss: Any) -> bool:

@@ -6,7 +6,7 @@ The names below are imported when first used, so that asking for a part loads no
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from exactsel.problem.column_subset import ColumnSubsetProblem
@@ -18,7 +18,7 @@ __all__ = ["ColumnSubsetProblem", "GroupedProblem", "Problem"]
 _HOMES = {"ColumnSubsetProblem": "column_subset", "GroupedProblem": "grouped", "Problem": "regression"}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'exactsel.problem' has no attribute '{name}'")
     return getattr(import_module(f"exactsel.problem.{_HOMES[name]}"), name)

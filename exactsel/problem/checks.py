@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from exactsel import registry
 from exactsel.arguments import shown
 from exactsel.errors import InputError, did_you_mean, either, option, warn_of_data
-from exactsel.losses.base import POINT_FUNCTIONS, Loss
-from exactsel.problem.design import checked_design, is_design, with_table_for
+from exactsel.losses.base import POINT_FUNCTIONS, Loss, NamedTupleLoss, is_named_tuple
+from exactsel.problem.design import DesignMatrix, checked_design, typed_as_array, with_table_for
 from exactsel.problem.doubles import as_array, tell_of_rounding, to_doubles
 from exactsel.problem.frames import frame_matrix
 from exactsel.problem.loss_class import check_class
@@ -87,13 +87,16 @@ def checked_data(
 ) -> tuple[FloatArray, FloatArray, Sequence[str] | None]:
     """The data column by column (d, n), the target (n,), and the column names, which a data frame brings itself."""
     data, names = with_table_for(needs, *frame_matrix(A, names))
-    matrix: Any = checked_design(data, SMALLEST_SIZE, LARGEST_ENTRY) if is_design(data) else checked_matrix(data)
+    matrix = (
+        checked_design(data, SMALLEST_SIZE, LARGEST_ENTRY) if isinstance(data, DesignMatrix) else checked_matrix(data)
+    )
     target = checked_vector(y)
     if matrix.shape[0] != target.size:
         raise InputError(
             f"the data have {matrix.shape[0]} rows but y has {target.size} entries; they must describe the same rows."
         )
-    return matrix.T if is_design(matrix) else np.ascontiguousarray(matrix.T), target, names
+    AT = typed_as_array(matrix.T) if isinstance(matrix, DesignMatrix) else np.ascontiguousarray(matrix.T)
+    return AT, target, names
 
 
 def refuse_masked(values: object, name: str) -> None:
@@ -150,7 +153,7 @@ def _by_columns(table: NDArray[Any]) -> FloatArray:
     return array
 
 
-def checked_k(k: Any, d: int) -> int:
+def checked_k(k: int | None, d: int) -> int:
     """The largest number of columns, at most d; the warning about that points at the caller's caller."""
     if k is None:
         raise InputError(
@@ -300,7 +303,7 @@ def _loss_by_name(name: str, delta: float | None, y: FloatArray) -> Loss:
     return loss
 
 
-def _with_float_parameters(loss: Any) -> Loss:
+def _with_float_parameters(loss: Loss) -> NamedTupleLoss:
     """The loss, found to be what kernels can take, with Python floats for parameters."""
     missing = [name for name in _LOSS_PARTS if not hasattr(loss, name)]
     if missing:
@@ -310,8 +313,7 @@ def _with_float_parameters(loss: Any) -> Loss:
         raise InputError(
             f"the class {loss.__name__} cannot be used as a loss; make an object of it, {loss.__name__}(…)."
         )
-    is_named_tuple = isinstance(loss, tuple) and hasattr(loss, "_fields")
-    if not is_named_tuple:
+    if not is_named_tuple(loss):
         raise InputError(f"an object of type {type(loss).__name__} cannot be used as a loss; make it a NamedTuple.")
     check_class(type(loss))
     smoothness, infimum = _real(loss.smoothness), _real(loss.infimum)
@@ -330,11 +332,11 @@ def _with_float_parameters(loss: Any) -> Loss:
             text = shown(getattr(loss, name))
             raise InputError(f"{name} of {loss.name} loss is {text}, but parameters must be numbers; change {name}.")
     if all(type(value) is float for value in loss):
-        return loss  # type: ignore[no-any-return]
-    return loss._make(values.values())  # type: ignore[no-any-return]
+        return loss
+    return loss._make(values.values())
 
 
-def _parameters(loss: Any) -> dict[str, Any]:
+def _parameters(loss: NamedTupleLoss) -> dict[str, float]:
     return dict(zip(loss._fields, loss, strict=True))
 
 
@@ -348,7 +350,7 @@ def _real(value: Any) -> float | None:
         return None
 
 
-def _single(value: object) -> Any:
+def _single(value: object) -> object:
     """The value inside a numpy scalar or an array of one entry; anything else unchanged."""
     if isinstance(value, np.ndarray | np.generic) and value.size == 1:
         return value.reshape(-1)[0].item()

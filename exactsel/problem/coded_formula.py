@@ -12,7 +12,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +22,12 @@ from exactsel.problem.factors import entries_of, level_text
 from exactsel.problem.formula_checks import names_in
 from exactsel.problem.frames import Column, numeric_matrix
 from exactsel.problem.right_side import RightSide, formula_frame, reason, term_columns
-from exactsel.types import FloatArray
+from exactsel.types import FloatArray, Json
+
+if TYPE_CHECKING:
+    import pandas
+    from formulaic import ModelSpec
+    from formulaic.parser.types import Term
 
 Level = str | float
 
@@ -52,7 +57,9 @@ class CodedFormula:
     """The expression whose state is no plain data, if there is one."""
 
     @classmethod
-    def of(cls, text: str, names: Sequence[str], no_intercept: bool, frame: Any, spec: Any) -> CodedFormula:
+    def of(
+        cls, text: str, names: Sequence[str], no_intercept: bool, frame: pandas.DataFrame, spec: ModelSpec
+    ) -> CodedFormula:
         """What formulaic has found: ``spec`` of the pandas frame ``frame``."""
         state, unwritable = dict[str, Any](), ""
         for expression, transform in spec.transform_state.items():
@@ -72,7 +79,7 @@ class CodedFormula:
         return cls(text, tuple(names), no_intercept, levels, categories, state, width, unwritable)
 
     @classmethod
-    def from_dict(cls, plain: Any) -> CodedFormula:
+    def from_dict(cls, plain: Mapping[str, Any]) -> CodedFormula:
         """The formula that :meth:`as_dict` has written; KeyError, TypeError or ValueError for anything else."""
         levels, categories = (
             {str(k): _levels_in(v) for k, v in plain[key].items()} for key in ("levels", "categories")
@@ -156,7 +163,7 @@ class CodedFormula:
                 f"{what}; compute that column in the table, and name it in the formula."
             )
 
-    def _restored(self, right: RightSide) -> Any:
+    def _restored(self, right: RightSide) -> ModelSpec:
         """Formulaic's specification, all columns in their places."""
         from formulaic import ModelSpec
         from formulaic.parser.types import Factor
@@ -187,7 +194,7 @@ class CodedFormula:
             )
         return spec
 
-    def _frame(self, table: Sequence[Column], needed: set[str], columns: Sequence[str], rows: int) -> Any:
+    def _frame(self, table: Sequence[Column], needed: set[str], columns: Sequence[str], rows: int) -> pandas.DataFrame:
         """A pandas frame of the columns, those that are not needed without values."""
         import pandas
 
@@ -240,7 +247,7 @@ def check_levels(column: Column, levels: Sequence[Level]) -> None:
     )
 
 
-def level_name(spec: Any, term: Any, place: int) -> str:
+def level_name(spec: ModelSpec, term: Term, place: int) -> str:
     """The name of a term's column: levels in brackets, whole numbers as such."""
     name = str(spec.column_names[place]).replace("[T.", "[")
     categories = [spec.encoder_state.get(factor.expr, (None, {}))[1].get("categories", ()) for factor in term.factors]
@@ -248,7 +255,7 @@ def level_name(spec: Any, term: Any, place: int) -> str:
     return _WHOLE.sub(r"[\1]", name) if numbered else name
 
 
-def plain_state(value: object) -> Any:
+def plain_state(value: object) -> Json:
     """A transform's state as JSON has it; TypeError where it holds anything but finite numbers and texts."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -265,7 +272,7 @@ def plain_state(value: object) -> Any:
     raise TypeError
 
 
-def formulaic_state(plain: Any) -> Any:
+def formulaic_state(plain: Any) -> object:
     """The way back from :func:`plain_state`; TypeError or ValueError for what it has not made."""
     if plain is None or isinstance(plain, bool | int | str | float):
         return plain
@@ -278,7 +285,7 @@ def formulaic_state(plain: Any) -> Any:
     return {formulaic_state(key): formulaic_state(entry) for key, entry in plain["entries"]}
 
 
-def _level(value: Any) -> Level:
+def _level(value: Level) -> Level:
     return value if isinstance(value, str) else float(value)
 
 

@@ -32,7 +32,7 @@ class Source:
         return {"column": self.column} | ({} if self.level is None else {"level": self.level})
 
     @classmethod
-    def from_dict(cls, plain: Any) -> Source:
+    def from_dict(cls, plain: Mapping[str, Any]) -> Source:
         """The way back; KeyError or TypeError for what is none."""
         if "formula" in plain:
             place = plain["formula"]
@@ -70,7 +70,7 @@ class ColumnCoding:
         }  # fmt: skip
 
     @classmethod
-    def from_dict(cls, plain: Any, columns: int) -> ColumnCoding:
+    def from_dict(cls, plain: Mapping[str, Any], columns: int) -> ColumnCoding:
         """The coding of ``columns`` columns that :meth:`as_dict` wrote; KeyError, TypeError or ValueError otherwise."""
         formula = None if plain["formula"] is None else CodedFormula.from_dict(plain["formula"])
         sources = tuple(map(Source.from_dict, plain["columns"]))

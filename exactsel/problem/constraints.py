@@ -38,7 +38,7 @@ def under(units: Units, arguments: Mapping[str, Any]) -> Units:
 
 def units_of(
     columns: int, names: Sequence[str] | None, force_in: Sequence[int | str] = (),
-    force_out: Sequence[int | str] = (), groups: GroupSpec | None = None, **arguments: Any,
+    force_out: Sequence[int | str] = (), groups: GroupSpec | None = None, **arguments: object,
 ) -> Units:  # fmt: skip
     """What is chosen among some columns, as the arguments of :class:`exactsel.Problem` have it."""
     unknown = next((name for name in arguments if name not in ARGUMENTS), None)

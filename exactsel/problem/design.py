@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -126,7 +126,7 @@ class DesignColumns(ABC):
     def feed(self, digest: hashlib._Hash) -> None:
         """Have a hash take in what defines the columns as given."""
 
-    def __array__(self, *_: object, **__: Any) -> NDArray[Any]:
+    def __array__(self, *_: object, **__: object) -> NDArray[Any]:
         raise _as_table(self.shape)
 
     def __matmul__(self, b: FloatArray) -> FloatArray:
@@ -290,7 +290,7 @@ class DesignMatrix:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __array__(self, *_: object, **__: Any) -> NDArray[Any]:
+    def __array__(self, *_: object, **__: object) -> NDArray[Any]:
         raise _as_table(self.shape)
 
     def __getitem__(self, key: object) -> FloatArray:
@@ -327,10 +327,17 @@ def is_design(data: object) -> bool:
     return isinstance(data, DesignColumns | DesignMatrix)
 
 
-def with_table_for(needs: Iterable[Any], data: Any, names: Any) -> tuple[Any, Any]:
+def typed_as_array(data: DesignColumns | DesignMatrix) -> FloatArray:
+    """Data that are not held as a table, to type checkers an array: they answer the same expressions."""
+    return cast("FloatArray", data)
+
+
+def with_table_for(
+    needs: Iterable[object], data: ArrayLike | DesignMatrix, names: Sequence[str] | None
+) -> tuple[ArrayLike | DesignMatrix, Sequence[str] | None]:
     """Data (n, d), as a table where one of the ``needs`` is neither None nor False, and names."""
-    needed = is_design(data) and any(value is not None and value is not False for value in needs)
-    return data.table() if needed else data, names
+    needed = any(value is not None and value is not False for value in needs)
+    return data.table() if needed and isinstance(data, DesignMatrix) else data, names
 
 
 def refuse_design(AT: object, what: str) -> None:
@@ -372,7 +379,7 @@ def stays_sparse(rows: int, columns: int, entries: int) -> bool:
     return table > MOST_TABLE_BYTES and entries <= MOST_ENTRIES * rows * columns
 
 
-def some_of(AT: Any, columns: IntArray) -> Any:
+def some_of(AT: FloatArray, columns: IntArray) -> FloatArray:
     """Some of the columns (d, n), as a table where all of them are one."""
     return AT.of_columns(columns) if isinstance(AT, DesignColumns) else AT[columns]
 

@@ -179,7 +179,7 @@ def _of_integers(values: NDArray[Any], nearest: FloatArray, ends: bool) -> Round
     return Rounding(count, Fraction(float(off[worst])), count > 0, least, most, str(values[worst]), values.size)
 
 
-def _of_long_double(entry: Any) -> Fraction | None:
+def _of_long_double(entry: np.longdouble) -> Fraction | None:
     return Fraction(*entry.as_integer_ratio()) if np.isfinite(entry) else None
 
 

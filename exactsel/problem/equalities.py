@@ -61,7 +61,7 @@ def named_equalities(
     return np.array([rows[i] for i in basis]), np.array([right[i] for i in basis])
 
 
-def _entries(equalities: Any) -> Iterable[tuple[Any, Any]]:
+def _entries(equalities: object) -> Iterable[tuple[Any, Any]]:
     """Pairs of terms and right-hand side."""
     if isinstance(equalities, str | Mapping) or not isinstance(equalities, Iterable):
         raise InputError(
@@ -90,7 +90,7 @@ def _row(columns: Units, terms: Mapping[Any, Any]) -> FloatArray:
     return row
 
 
-def _number(value: Any, what: str) -> float:
+def _number(value: float, what: str) -> float:
     number = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
     # Comparisons of whole numbers of any size are exact; a conversion may overflow.
     if not number or not abs(value) <= LARGEST or not fine(float(value)):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exactsel.errors import InputError, option
 from exactsel.problem.frames import MOST_LEVELS, Column
@@ -42,7 +43,7 @@ class Factor:
         return cls(levels, None if (all_levels and len(levels) > 2) or not levels else levels[0])
 
     @classmethod
-    def from_dict(cls, plain: Any) -> Factor:
+    def from_dict(cls, plain: Mapping[str, Any]) -> Factor:
         """Levels and reference as JSON has them; KeyError or TypeError for anything else."""
         reference, levels = plain["reference"], plain["levels"]
         if not all(
@@ -87,7 +88,7 @@ def level_columns(column: Column, levels: Sequence[str | float]) -> list[Column]
     return [Column(f"{column.name}[{level_text(level)}]", (entries == level).astype(np.float64)) for level in levels]
 
 
-def entries_of(column: Column) -> Any:
+def entries_of(column: Column) -> NDArray[Any]:
     """(n,) the entries of a factor, numbers or texts."""
     # As objects, for an array of texts takes for each as much as for the longest, and drops NULs at their ends.
     return np.array(column.texts, dtype=object) if column.values is None else column.values
@@ -112,7 +113,7 @@ def _refuse(column: Column) -> None:
         )
 
 
-def _levels(column: Column, entries: Any) -> list[Any]:
+def _levels(column: Column, entries: NDArray[Any]) -> list[Any]:
     """The values that occur, in the order the frame gives, or sorted."""
     values: list[Any] = np.unique(entries).tolist()
     if column.levels is None:

@@ -6,10 +6,13 @@ import ast
 import math
 import operator
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from exactsel.arguments import shown
 from exactsel.errors import InputError, option
+
+if TYPE_CHECKING:
+    from formulaic.parser.types import Term
 
 CALLS = ("C", "I", "Q", "bs", "cc", "center", "cr", "cs", "exp", "exp10", "exp2", "log", "log10", "log2", "poly",
          "scale", "standardize")  # fmt: skip
@@ -38,7 +41,7 @@ _OPERATIONS: Mapping[type[ast.operator], Any] = {
 }  # fmt: skip
 
 
-def names_in(term: Any, text: str) -> Iterator[str]:
+def names_in(term: Term, text: str) -> Iterator[str]:
     """The columns a term takes, its expressions found to be harmless."""
     for factor in term.factors:
         if factor.eval_method.name == "LOOKUP":

@@ -41,7 +41,7 @@ def _limited(operator: Operator) -> Operator:
     return operator
 
 
-def _few(left: Any, right: Any) -> tuple[Any, Any]:
+def _few(left: OrderedSet, right: OrderedSet) -> tuple[OrderedSet, OrderedSet]:
     if len(left) * len(right) > MOST_PRODUCTS:
         raise InputError(
             f"the formula multiplies {len(left)} terms by {len(right)}, but at most {MOST_PRODUCTS} products of terms "
@@ -50,7 +50,7 @@ def _few(left: Any, right: Any) -> tuple[Any, Any]:
     return left, right
 
 
-def _power(terms: Any, power: Any, **more: Any) -> Any:
+def _power(terms: OrderedSet, power: OrderedSet, **more: object) -> OrderedSet:
     """The products of so many of the terms, in formulaic's order."""
     times = _whole_number(next(iter(power)))
     expansion = terms

@@ -6,15 +6,21 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exactsel.errors import InputError, UnsupportedError, option
 from exactsel.problem.design import DesignMatrix, SparseColumns, stays_sparse
 from exactsel.problem.doubles import EXACT, Rounding, exactly, rounding_between, rounding_of, say, to_doubles
 from exactsel.problem.numbered import as_name
 from exactsel.types import BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    import narwhals
+    from scipy.sparse import sparray, spmatrix
 
 FRAME_LIBRARIES = ("pandas", "polars", "pyarrow", "modin", "cudf", "narwhals")
 """Libraries whose frames are recognised; none of them is imported to find out."""
@@ -105,7 +111,7 @@ def table_columns(table: Any) -> tuple[list[Column], int]:
     return [_of_entries(name, values) for name, values in entries.items()], first[1][0]
 
 
-def _of_entries(name: str, entries: Any) -> Column:
+def _of_entries(name: str, entries: NDArray[Any]) -> Column:
     """A column of numbers or texts; None and nan are missing values."""
     cells = [None if entry is None or entry != entry else entry for entry in entries.tolist()]
     absent = np.array([entry is None for entry in cells], dtype=np.bool_)
@@ -156,7 +162,7 @@ def frame_matrix(A: Any, names: Sequence[str] | None, rounded: bool = False) -> 
     return A, names
 
 
-def _sparse_design(A: Any) -> DesignMatrix:
+def _sparse_design(A: sparray | spmatrix) -> DesignMatrix:
     """A matrix of scipy.sparse as it is worked on; entries in one place count together, as they do there."""
     entries = A.tocoo(copy=True)
     entries.sum_duplicates()
@@ -166,7 +172,7 @@ def _sparse_design(A: Any) -> DesignMatrix:
     return SparseColumns.of(rows, columns, values, A.shape).T
 
 
-def _column(nw: Any, name: str, series: Any) -> Column:
+def _column(nw: ModuleType, name: str, series: narwhals.Series[Any]) -> Column:
     if series.dtype not in (nw.Categorical, nw.Enum):
         return _of_values(nw, name, series)
     declared = getattr(series.dtype, "categories", None)
@@ -176,7 +182,7 @@ def _column(nw: Any, name: str, series: Any) -> Column:
     return replace(_of_values(nw, name, series), levels=levels)
 
 
-def _of_values(nw: Any, name: str, series: Any) -> Column:
+def _of_values(nw: ModuleType, name: str, series: narwhals.Series[Any]) -> Column:
     missing, dtype = int(series.null_count()), series.dtype
     if dtype.is_numeric() or dtype == nw.Boolean:
         values = _doubles(nw, series)
@@ -202,7 +208,7 @@ def _of_values(nw: Any, name: str, series: Any) -> Column:
     return Column(name, None, kind="text", missing=missing, texts=tuple(map(str, entries)), absent=places)
 
 
-def _doubles(nw: Any, series: Any) -> FloatArray:
+def _doubles(nw: ModuleType, series: narwhals.Series[Any]) -> FloatArray:
     """The numbers of a column, nan where there is none; a library may refuse to round them."""
     try:
         return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
@@ -210,7 +216,7 @@ def _doubles(nw: Any, series: Any) -> FloatArray:
         return np.array([np.nan if entry is None else float(entry) for entry in series.to_list()])
 
 
-def _rounding(series: Any, values: FloatArray) -> Rounding | None:
+def _rounding(series: narwhals.Series[Any], values: FloatArray) -> Rounding | None:
     """What a column of integers or decimals loses as the doubles ``values``, nan where there is none."""
     numbers = values[~np.isnan(values)]
     if series.dtype.is_integer() and not (numbers.size and np.abs(numbers).max() >= EXACT):

@@ -119,7 +119,7 @@ class GroupedUnits(Units):
             warn_of_data(f"k = {k} is more than the {self.d} {self.noun}s; using k = {self.d}.")
         return min(k, self.d)
 
-    def replace(self, **changes: Any) -> Units:
+    def replace(self, **changes: object) -> Units:
         """The same groups with force_in or force_out changed."""
         if "feature_names" in changes:
             raise TypeError("a problem with groups has the names of its groups; replace changes no 'feature_names'")

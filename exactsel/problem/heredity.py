@@ -6,15 +6,18 @@ import ast
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from exactsel.problem.formula_checks import power_of, tree
+
+if TYPE_CHECKING:
+    from formulaic.parser.types import Term
 
 Monomial = Mapping[str, int]
 """A product: how often each of its factors occurs."""
 
 
-def heredity(terms: Sequence[Any]) -> Iterator[str]:
+def heredity(terms: Sequence[Term]) -> Iterator[str]:
     """For each term with parents a line ``child: parent, parent`` of their numbers."""
     products = [_monomial(term) for term in terms]
     slots: dict[frozenset[tuple[str, int]], list[int]] = {}
@@ -56,7 +59,7 @@ def _divides(part: Monomial, whole: Monomial) -> bool:
     return dict(part) != dict(whole) and all(whole.get(base, 0) >= power for base, power in part.items())
 
 
-def _monomial(term: Any) -> Monomial:
+def _monomial(term: Term) -> Monomial:
     product: dict[str, int] = {}
     for factor in term.factors:
         powers = {factor.expr: 1} if factor.eval_method.name == "LOOKUP" else _of_expression(tree(factor.expr).body)

@@ -260,7 +260,7 @@ def hierarchy_of(spec: Mapping[Any, Any], kind: str, d: int, number: Callable[[i
     return Hierarchy(tuple(parents.get(j, ()) for j in range(d)), kind)
 
 
-def _several(entry: Any, above: Any) -> list[Any]:
+def _several(entry: object, above: object) -> list[Any]:
     """The parents of one entry as a list."""
     single = (str, int, np.integer)
     several = [above] if isinstance(above, single) else list(above) if isinstance(above, Iterable) else [None]

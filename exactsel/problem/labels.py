@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from exactsel.losses.base import Loss
 
 
-def labels_for(loss: str | Loss | None, y: ArrayLike) -> Any:
+Target = TypeVar("Target", bound=ArrayLike)
+
+
+def labels_for(loss: str | Loss | None, y: Target) -> Target | FloatArray:
     """The target; where a loss of two classes (by name, or an object) is to fit 0 and 1, or two texts, -1 and +1 in
     their place, with a warning that says which is which. Any other target is returned as it is.
     """

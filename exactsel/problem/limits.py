@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -124,7 +124,7 @@ class GroupLimits:
         return group_of
 
 
-def limited_units(columns: Units, groups: GroupSpec | None, per_group: Any) -> Units:
+def limited_units(columns: Units, groups: GroupSpec | None, per_group: SupportsIndex) -> Units:
     """Columns that are chosen one by one, at most ``per_group`` of each group; as they are where that limits nothing.
 
     Parameters

@@ -17,7 +17,7 @@ from exactsel.files import write_bytes
 from exactsel.problem.checks import checked_names
 from exactsel.problem.coding import ColumnCoding
 from exactsel.problem.constraints import descriptions
-from exactsel.problem.design import is_design
+from exactsel.problem.design import DesignMatrix, is_design
 from exactsel.problem.frames import Column, frame_matrix, is_frame, numeric_matrix, table_columns
 from exactsel.problem.interface import SubsetProblem, is_regression
 from exactsel.problem.preparing import Preparation
@@ -84,7 +84,7 @@ class Model:
             return by_name + (self.intercept or 0.0)
         matrix, _ = frame_matrix(A, None, rounded=True)
         try:
-            rows: Any = matrix if is_design(matrix) else np.asarray(matrix, dtype=np.float64)
+            rows: FloatArray | DesignMatrix = matrix if is_design(matrix) else np.asarray(matrix, dtype=np.float64)
         except (TypeError, ValueError):
             raise InputError(
                 "the rows to predict hold text, but an array has the coded features of the model; give a data frame, "

@@ -24,7 +24,7 @@ from exactsel.kernels.forms import GramData
 from exactsel.kernels.levels import find_level
 from exactsel.kernels.node import node_columns
 from exactsel.kernels.rows import loss_gradient, loss_value
-from exactsel.losses.adjusted import adjusted
+from exactsel.losses.adjusted import AdjustedLoss, RowLoss, adjusted
 from exactsel.losses.base import Loss
 from exactsel.losses.huber import Huber
 from exactsel.losses.logistic import Logistic
@@ -182,11 +182,12 @@ class Objective(SubsetObjective):
             return abs(self(np.zeros(self.d)))
 
     @cached_property
-    def row_loss(self) -> Any:
+    def row_loss(self) -> RowLoss:
         """The loss as kernels take it: with the row weights and the intercept it has, if any."""
         if self.weights is None and not self.intercept:
             return self.loss
-        return adjusted(self.loss, self.weights, self.intercept, self.n)
+        adjusted_loss: AdjustedLoss = adjusted(self.loss, self.weights, self.intercept, self.n)
+        return adjusted_loss
 
     @property
     def text(self) -> str:

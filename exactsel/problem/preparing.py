@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,7 +27,7 @@ from exactsel.errors import InputError, UnsupportedError, option
 from exactsel.losses.adjusted import can_be_adjusted
 from exactsel.losses.base import Loss
 from exactsel.losses.quadratic import Quadratic
-from exactsel.problem.design import DesignColumns, DesignMatrix
+from exactsel.problem.design import DesignColumns, DesignMatrix, typed_as_array
 from exactsel.types import FloatArray
 from exactsel_certificates.prepared import Prepared, prepare
 
@@ -94,13 +93,12 @@ class Preparation:
         middle = math.fsum(y) / n if included else 0.0
         target, nothing = y - middle, np.zeros(d)
         target.flags.writeable = y.flags.writeable = False
-        prepared: Any = AT.centred(means) if included else AT
-        design: Any = AT
+        prepared = typed_as_array(AT.centred(means) if included else AT)
         data = Prepared(
             prepared, target, None, centre and not included, np.stack([means, nothing]),
             (middle, 0.0), np.ones(d), nothing, nothing, 0.0, 0.0, 0.0,
         )  # fmt: skip
-        return cls(design, y, weights, centre, scale, loss, data, exposure)
+        return cls(typed_as_array(AT), y, weights, centre, scale, loss, data, exposure)
 
     @property
     def weighted(self) -> bool:

@@ -20,6 +20,7 @@ from exactsel.arguments import switch, with_aliases
 from exactsel.errors import InputError
 from exactsel.kernels.columns import RawData
 from exactsel.kernels.forms import GramData
+from exactsel.losses.adjusted import RowLoss
 from exactsel.losses.base import Loss
 from exactsel.problem.checks import checked_data, checked_k, default_delta, name_of_loss, row_numbers
 from exactsel.problem.constraints import NAMES, under, units_of
@@ -216,7 +217,7 @@ class Problem(SubsetProblem):
         return self.objective.shared
 
     @property
-    def row_loss(self) -> Any:
+    def row_loss(self) -> RowLoss:
         """The loss as kernels take it: with the row weights and the intercept it has, if any."""
         return self.objective.row_loss
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from exactsel.arguments import shown
 from exactsel.errors import InputError, UnsupportedError, did_you_mean
 from exactsel.problem.factors import entries_of, is_categorical
 from exactsel.problem.formula_checks import names_in
 from exactsel.problem.frames import Column
+
+if TYPE_CHECKING:
+    import pandas
+    from formulaic import ModelSpec, SimpleFormula
+    from formulaic.parser.types import Term
 
 INTERCEPT = "1"
 """The term that is one."""
@@ -26,7 +31,7 @@ _BRACKETS = re.compile(r"\x1b\[[0-9;]*m|[\u29da\u29db]")
 class RightSide:
     """The terms of a formula, found to be harmless."""
 
-    parsed: Any
+    parsed: SimpleFormula
     """Formulaic's own."""
     intercept: bool
     columns: tuple[str, ...]
@@ -80,12 +85,12 @@ def reason(error: Exception) -> str:
     return said[:LONGEST_REASON]
 
 
-def term_columns(spec: Any) -> list[tuple[Any, int]]:
+def term_columns(spec: ModelSpec) -> list[tuple[Term, int]]:
     """For each column of a formula its term, and its place among those of formulaic; the intercept is none."""
     return [(term, place) for term in spec.terms if str(term) != INTERCEPT for place in spec.term_indices[term]]
 
 
-def formula_frame(columns: Sequence[Column]) -> Any:
+def formula_frame(columns: Sequence[Column]) -> pandas.DataFrame:
     """The columns as a pandas frame, those that are categories as such."""
     import pandas
 
@@ -102,7 +107,7 @@ def _declared(column: Column) -> list[Any] | None:
     return [level for level in column.levels if level in occurring] if column.levels else None
 
 
-def _parsed(text: str, names: Sequence[str], whole: str) -> Any:
+def _parsed(text: str, names: Sequence[str], whole: str) -> SimpleFormula:
     """The terms as formulaic has them."""
     try:
         from formulaic import Formula as Parsed
@@ -112,9 +117,7 @@ def _parsed(text: str, names: Sequence[str], whole: str) -> Any:
     from exactsel.problem.formula_terms import limited_parser
 
     try:
-        formula: Any = Parsed(
-            text, _parser=limited_parser(), _context={"__formulaic_variables_available__": list(names)}
-        )
+        formula = Parsed(text, _parser=limited_parser(), _context={"__formulaic_variables_available__": list(names)})
     except InputError:
         raise
     except Exception as error:

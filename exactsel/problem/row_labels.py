@@ -8,7 +8,7 @@ pandas gives to rows without any say nothing, unless the other labels are the sa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Protocol, TypeGuard
 
 import numpy as np
 
@@ -36,17 +36,23 @@ class Labels(Protocol):
         ...
 
 
-def labels_of_rows(values: Any) -> Labels | None:
+def labels_of_rows(values: object) -> Labels | None:
     """The labels of the rows, or None for data that have none; labels themselves are their own."""
-    library = type(values).__module__.partition(".")[0]
-    if library in LIBRARIES and type(values).__name__.endswith("Index"):
-        labels: Labels = values
-        return labels
-    index: Labels | None = getattr(values, "index", None) if library in LIBRARIES else None
+    if _are_labels(values):
+        return values
+    index: Labels | None = getattr(values, "index", None) if _is_labelled(values) else None
     return None if index is None or callable(index) else index
 
 
-def check_rows(rows: object, **others: Any) -> None:
+def _are_labels(values: object) -> TypeGuard[Labels]:
+    return _is_labelled(values) and type(values).__name__.endswith("Index")
+
+
+def _is_labelled(values: object) -> bool:
+    return type(values).__module__.partition(".")[0] in LIBRARIES
+
+
+def check_rows(rows: object, **others: object) -> None:
     """Refuse data whose rows are labelled in another way than those of others they are to be used with.
 
     Parameters

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -40,6 +40,9 @@ NEWTON_STEPS = 60
 
 CONVERGED = 1e-11
 """Part of the objective that a Newton step must promise for another to be made."""
+
+
+Made = TypeVar("Made")
 
 
 class Unusable(Exception):
@@ -207,10 +210,10 @@ class Rows:
     def _firsts(self) -> range:
         return range(0, self.n, BLOCK)
 
-    def _blocks(self, work: Callable[[FloatArray, slice], Any]) -> Iterator[Any]:
+    def _blocks(self, work: Callable[[FloatArray, slice], Made]) -> Iterator[Made]:
         """What ``work`` makes of each block and the rows it is for, in order."""
 
-        def done(first: int) -> Any:
+        def done(first: int) -> Made:
             self.go_on()
             with np.errstate(over="ignore", invalid="ignore"):
                 return work(self.block(first), slice(first, first + BLOCK))
@@ -218,7 +221,7 @@ class Rows:
         if self._pool is None:
             yield from map(done, self._firsts())
             return
-        futures: deque[Future[Any]] = deque()
+        futures: deque[Future[Made]] = deque()
         for first in self._firsts():
             futures.append(self._pool.submit(done, first))
             # Results wait for their turn: without a limit they would fill the memory.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from exactsel.errors import either, option
 from exactsel.problem.design import DesignColumns
+from exactsel.types import FloatArray
 
 LEAST_ROWS = 5
 """Fewer rows say nothing of what the target is."""
@@ -59,7 +60,7 @@ def better_loss(y: ArrayLike | None) -> Hint | None:
     return Hint(f"the target holds counts, whole numbers from 0 to {distinct[-1]:g}", "poisson", 0.0)
 
 
-def copies_of(y: object, AT: Any) -> list[int]:
+def copies_of(y: object, AT: FloatArray | DesignColumns) -> list[int]:
     """Numbers of the columns, rows of AT (d, n), that are the target y (n,) itself; none where y has one value."""
     target = np.asarray(y)
     if target.dtype.kind not in "biuf" or target.shape != AT.shape[1:] or target.size < LEAST_ROWS:

@@ -8,7 +8,7 @@ door that plug-ins use. Classes are imported when first used.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 _HOMES = {
     "ApproximateSvdSelection": "approx_svd",
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from exactsel_heuristics.two_stage import TwoStageColumnSelection as TwoStageColumnSelection
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'exactsel_heuristics' has no attribute '{name}'")
     value = getattr(import_module(f"exactsel_heuristics.{_HOMES[name]}"), name)

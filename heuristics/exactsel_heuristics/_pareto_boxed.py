@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from exactsel_heuristics._pareto_layout import ADDS, COLUMNS, COUNTS, DROPS, FIR
 from exactsel_heuristics._pareto_quadratic import gram_rows
 
 if TYPE_CHECKING:
+    from exactsel.losses.adjusted import RowLoss
     from exactsel.problem.regression import Problem
 
 
@@ -78,7 +79,7 @@ class BoxedRowsObjective(NamedTuple):
 class BoxedLossObjective(NamedTuple):
     """Minimal P in the box (d,), (d,) on a support, from the data."""
 
-    loss: Any
+    loss: RowLoss
     AT: Columns
     y: FloatArray
     lam: float

@@ -9,7 +9,7 @@ single step.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from exactsel_heuristics._inverse_updates import DEPENDENT, border_inverse, copy
 from exactsel_heuristics._pareto_layout import ADDS, COLUMNS, COUNTS, DROPS, FIRST, SIZE, Members, Scratch
 
 if TYPE_CHECKING:
+    from exactsel.losses.adjusted import RowLoss
     from exactsel.problem.regression import Problem
 
 TOLERANCE = 1e-8
@@ -36,7 +37,7 @@ SHRINKAGE = 0.5
 class LossObjective(NamedTuple):
     """Minimal P on a support; ``AT``, the columns, ``y`` (n,)."""
 
-    loss: Any
+    loss: RowLoss
     AT: Columns
     y: FloatArray
     lam: float

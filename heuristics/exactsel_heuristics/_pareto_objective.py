@@ -67,7 +67,7 @@ def _unannotated(function: Callable[..., Any]) -> Callable[..., Any]:
 def _compile_from_objective(stub: Callable[..., Any]) -> None:
     """Make compiled calls of ``stub`` run the method of that name of the objective they are given."""
 
-    def choose(objective: Any, *_arguments: Any) -> Callable[..., Any]:
+    def choose(objective: Any, *_arguments: object) -> Callable[..., Any]:
         return _unannotated(getattr(objective.instance_class, stub.__name__))
 
     choose.__signature__ = inspect.signature(_unannotated(stub))  # type: ignore[attr-defined]

@@ -8,7 +8,7 @@ With H = A'A + lam I, b = A'y and S the support, K = H_SS^{-1} and x = K b_S:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -68,7 +68,7 @@ def quadratic_objective(problem: Problem) -> QuadraticObjective:
 
 def gram_rows(objective: Objective) -> tuple[GramRows, FloatArray, float]:
     """A'A, whole or row by row, A'y and ||y||^2 / 2 of quadratic loss."""
-    AT: Any = objective.AT
+    AT = objective.AT
     if objective.d <= GRAM_COLUMNS and not objective.on_demand:
         data = objective.gram
         return whole_matrix(data.G, AT), data.b, data.constant

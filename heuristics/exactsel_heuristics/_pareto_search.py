@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,6 +41,10 @@ from exactsel_heuristics._pareto_teams import (
 )
 from exactsel_heuristics._pareto_threads import CELLS, stop_flag, together
 from exactsel_heuristics.base import Context, Proposal
+
+if TYPE_CHECKING:
+    from exactsel.losses.base import Loss
+    from exactsel.losses.quadratic import Quadratic
 
 Supports = Sequence[tuple[int, ...]]
 
@@ -82,7 +86,7 @@ class Task:
     """
 
     objective: ParetoObjective
-    loss: Any
+    loss: Loss | Quadratic
     d: int
     k: int
     empty_rows: FloatArray

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,7 @@ CELLS = 256
 """Of a team, see :mod:`exactsel_heuristics._pareto_teams`."""
 
 
-def together(run: Callable[..., int], team: int, first: int, end: int, *more: Any) -> int:
+def together(run: Callable[..., int], team: int, first: int, end: int, *more: object) -> int:
     """Call a loop of a team on as many threads: run(first, end, *more, cells, member, team); what it returns."""
     cells = np.zeros(CELLS, np.int64)
     # Compiled before any thread waits: an interrupt of the compiler must not leave the others waiting.

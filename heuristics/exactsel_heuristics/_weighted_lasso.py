@@ -15,7 +15,7 @@ from exactsel.types import FloatArray, IntArray
 from exactsel_heuristics.base import never
 
 if TYPE_CHECKING:
-    from exactsel.losses.base import Loss
+    from exactsel.losses.adjusted import RowLoss
     from exactsel.problem.regression import Problem
 
 CONVERGED = 1e-8
@@ -40,7 +40,7 @@ class WeightedLasso:
         The largest gradient entry at 0 in absolute value: equal weights of this size hold all coefficients at zero.
     """
 
-    loss: Loss
+    loss: RowLoss
     AT: FloatArray
     y: FloatArray
     lam: float

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 AT_ONCE = 1_000_000
 """Numbers processed together, or those of one column where they are more."""
@@ -30,18 +30,17 @@ def file_of(array: object) -> str | None:
     return None if name is None else os.fspath(name)
 
 
-def is_kept(array: Any) -> bool:
+def is_kept(array: object) -> bool:
     """Whether an array (n, d) is a table of doubles in a file, column by column and read-only.
 
     Such a table is not copied.
     """
-    is_table = isinstance(array, np.ndarray) and array.ndim == 2 and array.dtype == np.float64 and array.dtype.isnative
-    return (
-        is_table and array.flags.f_contiguous and not array.flags.writeable and array.flags.aligned and is_mapped(array)
-    )
+    if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype != np.float64 or not array.dtype.isnative:
+        return False
+    return array.flags.f_contiguous and not array.flags.writeable and array.flags.aligned and is_mapped(array)
 
 
-def room_like(array: Any, shape: tuple[int, ...], kind: Any = np.float64) -> Any:
+def room_like(array: object, shape: tuple[int, ...], kind: DTypeLike = np.float64) -> NDArray[Any]:
     """An array to be filled: in memory, or where ``array`` is mapped in a nameless file beside its own.
 
     Raises
@@ -60,7 +59,7 @@ def room_like(array: Any, shape: tuple[int, ...], kind: Any = np.float64) -> Any
     return memmap
 
 
-def some_columns(A: Any, columns: Sequence[int]) -> Any:
+def some_columns(A: NDArray[Any], columns: Sequence[int]) -> NDArray[Any]:
     """These columns of a table (n, d): of one that stays in its file in another file."""
     if not is_kept(A):
         return A[:, columns] if isinstance(A, np.ndarray) else A.of_columns(columns)
@@ -94,7 +93,7 @@ def column_blocks(AT: NDArray[np.float64]) -> Iterator[slice]:
     return (slice(first, first + step) for first in range(0, d, step))
 
 
-def _map_of(array: object) -> Any:
+def _map_of(array: object) -> np.memmap[Any, Any] | mmap.mmap | None:
     """The map an array is a part of; None where there is none."""
     while isinstance(array, np.ndarray):
         if isinstance(array, np.memmap):

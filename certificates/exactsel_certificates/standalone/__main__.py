@@ -167,7 +167,9 @@ def _problem(options: argparse.Namespace) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _equalities(options: argparse.Namespace, fields: dict[str, Any], bounds: Any) -> dict[str, Any]:
+def _equalities(
+    options: argparse.Namespace, fields: dict[str, Any], bounds: list[list[float]] | None
+) -> dict[str, Any]:
     """The equalities that options name, and the limits of coefficients that they imply, as a solve states them."""
     columns, d = read_instance(options.instance, ["feature_names"]).get("feature_names", []), _width(fields["A"])
     rows, right = written(options.equality or [], options.sum_to, columns, d)
@@ -190,7 +192,7 @@ def _width(A: object) -> int:
     return len(A[0]) if isinstance(A, list) and A and isinstance(A[0], list) else 0
 
 
-def _flag(fields: dict[str, Any], name: str) -> Any:
+def _flag(fields: dict[str, Any], name: str) -> object:
     """A flag that an instance may write as 0 or 1; anything else is left for the check to refuse."""
     value = fields.get(name, False)
     return bool(value) if value in (0, 1) else value

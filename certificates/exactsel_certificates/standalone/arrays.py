@@ -72,7 +72,7 @@ def read_weights(path: str) -> list[Any]:
     """Row weights from an .npy file, or a text with one number a line."""
     data = read_bytes(path)
     if data.startswith(_MAGIC):
-        values: Any = numbers_of("weights", data)
+        values = numbers_of("weights", data)
         return values if isinstance(values, list) else [values]
     try:
         lines = data.decode().splitlines()
@@ -100,7 +100,7 @@ def unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     return data
 
 
-def numbers_of(name: str, raw: bytes) -> Any:
+def numbers_of(name: str, raw: bytes) -> object:
     """What an array in numpy's format holds: a number or text, a list, or a list of rows."""
     kind, fortran, shape, body = _parts(name, raw)
     order = {"<": "<", ">": ">", "|": "<", "=": "<" if sys.byteorder == "little" else ">"}.get(kind[:1])
@@ -116,11 +116,11 @@ def numbers_of(name: str, raw: bytes) -> Any:
 
 def text_of(name: str, raw: bytes) -> str:
     """What an array of one text, or of one text in bytes, holds."""
-    kind, _, shape, body = _parts(name, raw)
+    kind, _, _, body = _parts(name, raw)
     if kind[1:2] == "S":
         return body.rstrip(b"\0").decode("latin-1")[:20]
     value = numbers_of(name, raw)
-    return str(value[0] if shape and value else value)[:20]
+    return str(value[0] if isinstance(value, list) and value else value)[:20]
 
 
 def _parts(name: str, raw: bytes) -> tuple[str, bool, tuple[int, ...], bytes]:

@@ -91,7 +91,7 @@ def check(
     level: bool = False, groups: Sequence[Sequence[int]] = (), scale: bool = False,
     bounds: Sequence[Sequence[float]] | None = None, work_limit: float | None = None, time_limit: float = math.inf,
     begin: Callable[[Asked, float], None] | None = None, clock: Callable[[], float] = time.monotonic,
-    equalities: Sequence[Any] | None = None, **related: Any,
+    equalities: Sequence[Any] | None = None, **related: object,
 ) -> str:  # fmt: skip
     """Empty when the file proves its claim about this problem (``loss`` "" for column subset selection), else why not.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .bounds import checked_bounds
 from .constraints import arguments_of, demands_of, is_asked
@@ -37,9 +37,9 @@ class Problem(NamedTuple):
 
 
 def problem_of(
-    A: Any, y: Any, k: Any, loss: Any, lam: Any, delta: Any, force_in: Any = (), force_out: Any = (),
-    weights: Any = None, level: Any = False, groups: Any = (), scale: Any = False,
-    bounds: Any = None, equalities: Any = None, **related: Any,
+    A: object, y: object, k: object, loss: object, lam: object, delta: object, force_in: object = (),
+    force_out: object = (), weights: object = None, level: object = False, groups: object = (), scale: object = False,
+    bounds: object = None, equalities: object = None, **related: object,
 ) -> Problem:  # fmt: skip
     """The problem these make, ``loss`` "" for column subset selection; ``related``: see .constraints.
 
@@ -49,7 +49,7 @@ def problem_of(
     """
     if not isinstance(loss, str) or loss not in ("", *LOSSES):
         refuse("loss", loss, f"one of {', '.join(LOSSES)}")
-    _flags(level, scale)
+    level, scale = _flag("intercept", level), _flag("scale", scale)
     related = arguments_of(related)
     rows = _table(A)
     n, d = len(rows), len(rows[0])
@@ -87,18 +87,19 @@ def problem_of(
     )  # fmt: skip
 
 
-def _flags(level: object, scale: object) -> None:
-    for name, flag in (("intercept", level), ("scale", scale)):
-        if not isinstance(flag, bool):
-            refuse(name, flag, "True or False")
+def _flag(name: str, flag: object) -> bool:
+    if not isinstance(flag, bool):
+        refuse(name, flag, "True or False")
+    return flag
 
 
-def _numbers(name: str, values: Any, count: int) -> list[float]:
+def _numbers(name: str, values: object, count: int) -> list[float]:
     """So many numbers."""
-    if len(listed(name, values)) != count:
-        raise Outside(f"{name} holds {len(values)} numbers, but {count} were expected.")
+    entries = listed(name, values)
+    if len(entries) != count:
+        raise Outside(f"{name} holds {len(entries)} numbers, but {count} were expected.")
     numbers = []
-    for value in values:
+    for value in entries:
         number = double(value)
         if number is None:
             raise Outside(f"{name} holds {shown(value)}, but doubles of at most {LARGEST:g} in size were expected.")
@@ -112,11 +113,12 @@ def _measurable(values: Sequence[float]) -> bool:
     return largest == 0 or largest >= SMALLEST
 
 
-def _table(A: Any) -> list[list[float]]:
+def _table(A: object) -> list[list[float]]:
     """The columns, as rows of equal length."""
-    if not listed("A", A) or not listed("the first row of A", A[0]):
+    table = listed("A", A)
+    if not table or not listed("the first row of A", table[0]):
         raise Outside("A has no rows or no columns, but at least one of each was expected.")
-    rows = [_numbers(f"row {i} of A", row, len(A[0])) for i, row in enumerate(A)]
+    rows = [_numbers(f"row {i} of A", row, len(table[0])) for i, row in enumerate(table)]
     for j, column in enumerate(zip(*rows, strict=True)):
         if not _measurable(column):
             raise Outside(

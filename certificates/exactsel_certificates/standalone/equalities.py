@@ -54,7 +54,7 @@ class Equalities(NamedTuple):
         ]
 
 
-def checked_equalities(arrays: Any, d: int, by_products: bool) -> Equalities:
+def checked_equalities(arrays: object, d: int, by_products: bool) -> Equalities:
     """The equalities of d coefficients; Outside where they are none that a proof may be about."""
     equalities = _equalities_of(arrays, d) if by_products else None
     if equalities is None:
@@ -65,7 +65,7 @@ def checked_equalities(arrays: Any, d: int, by_products: bool) -> Equalities:
     return equalities
 
 
-def _equalities_of(arrays: Any, d: int) -> Equalities | None:
+def _equalities_of(arrays: object, d: int) -> Equalities | None:
     if not isinstance(arrays, Sequence) or len(arrays) != 3 or not all(isinstance(part, list) for part in arrays):
         return None
     rows, right, sizes = arrays

@@ -65,7 +65,7 @@ class Hierarchy(Demands):
         return {j for j in S if self.needs(j) and S.isdisjoint(self.needs(j))}
 
 
-def of_pairs(parents: Any, kind: object, count: int) -> Hierarchy | None:
+def of_pairs(parents: object, kind: object, count: int) -> Hierarchy | None:
     """Who needs whom, from pairs of a unit and its parents; None where there are no pairs."""
     if not isinstance(kind, str) or kind not in KINDS:
         refuse("the kind of the hierarchy", kind, " or ".join(KINDS))

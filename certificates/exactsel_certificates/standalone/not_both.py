@@ -35,7 +35,7 @@ class NotBoth(Demands):
         return next(({*pair} for pair in self.pairs if units.issuperset(pair)), set())
 
 
-def of_pairs(pairs: Any, count: int) -> NotBoth | None:
+def of_pairs(pairs: object, count: int) -> NotBoth | None:
     """The constraint of some pairs of units; None where there are none."""
     held = [choice("a pair", pair, count) for pair in listed("the pairs", pairs)]
     if any(len(pair) != 2 or pair[0] > pair[1] for pair in held):

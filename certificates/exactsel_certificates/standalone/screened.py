@@ -9,7 +9,7 @@ import hashlib
 import json
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction as F
 from heapq import nlargest
 from typing import Any, NamedTuple
@@ -51,7 +51,7 @@ def is_screened(data: bytes) -> bool:
     return isinstance(header, dict) and header.get("columns") is not None
 
 
-def as_table(A: object) -> Any:
+def as_table(A: list[list[float]] | Sparse) -> list[list[float]]:
     """Sparse data as a table; Outside where it would be too large."""
     if not isinstance(A, Sparse):
         return A
@@ -61,8 +61,9 @@ def as_table(A: object) -> Any:
 
 
 def stated(
-    A: Any, y: Any, k: Any, loss: Any, lam: Any, delta: Any, force_in: Any, force_out: Any, weights: Any = None,
-    level: Any = False, groups: Any = (), scale: Any = False, bounds: Any = None, **related: Any,
+    A: object, y: object, k: int, loss: object, lam: object, delta: object, force_in: Iterable[int],
+    force_out: Iterable[int], weights: object = None, level: object = False, groups: object = (), scale: object = False,
+    bounds: object = None, **related: object,
 ) -> Stated:  # fmt: skip
     """The sparse problem these make; Outside where it is none a proof of screened columns can speak of.
 
@@ -74,7 +75,7 @@ def stated(
         plain = problem_of(A, y, k, loss, lam, delta, force_in, force_out, None, level, bounds=bounds)
         assert plain.loss is not None
         return Stated(
-            of_table(plain.A), plain.y, plain.k, plain.loss, plain.lam, plain.force_in, plain.force_out, level,
+            of_table(plain.A), plain.y, plain.k, plain.loss, plain.lam, plain.force_in, plain.force_out, plain.level,
             plain.bounds,
         )  # fmt: skip
     A = in_domain(A)
@@ -89,7 +90,7 @@ def stated(
         raise Outside("force_in and force_out hold something else than different columns.")
     limits = [] if bounds is None else checked_bounds(bounds, d, False)
     assert plain.loss is not None
-    return Stated(A, plain.y, k, plain.loss, plain.lam, have, out, level, limits)
+    return Stated(A, plain.y, k, plain.loss, plain.lam, have, out, plain.level, limits)
 
 
 def mismatch_of_screened(p: dict[str, Any], problem: Stated) -> str:

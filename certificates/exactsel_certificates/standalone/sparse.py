@@ -99,12 +99,13 @@ def _archive(path: str) -> dict[str, Any] | None:
         raise
     except Exception as error:  # what zipfile and zlib raise for damaged archives is nowhere said
         raise Unreadable(f"{path!a} is a damaged .npz archive ({type(error).__name__}); write it again.") from None
-    if not all(isinstance(part, list) and not any(isinstance(v, list) for v in part[:1]) for part in parts):
+    lists = [part for part in parts if isinstance(part, list) and not any(isinstance(v, list) for v in part[:1])]
+    if len(lists) < len(parts):
         raise Unreadable(f"{path!a} does not hold the arrays of a sparse matrix; write it again.")
     whole = (int, bool)
-    if not all(isinstance(v, whole) for part in (parts[0], *parts[2:]) for v in part):
+    if not all(isinstance(v, whole) for part in (lists[0], *lists[2:]) for v in part):
         raise Unreadable(f"{path!a} has indices that are not integers; write it again.")
-    return {"A": _stored(kind, *parts)}
+    return {"A": _stored(kind, *lists)}
 
 
 def _stored(kind: str, shape: list[int], data: list[float], first: list[int], second: list[int]) -> Sparse:

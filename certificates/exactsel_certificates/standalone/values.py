@@ -22,9 +22,10 @@ def refuse(name: str, value: object, expected: str) -> NoReturn:
     raise Outside(f"{name} is {shown(value)}, but {expected} was expected.")
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value of any type in a few letters."""
-    if isinstance(value, float) or (whole(value) is not None and abs(value) < 10**20):
+    number = whole(value)
+    if isinstance(value, float) or (number is not None and abs(number) < 10**20):
         return repr(value)
     return ascii(value[:40]) if isinstance(value, str) else f"a {type(value).__name__}"
 
@@ -49,10 +50,11 @@ def listed(name: str, values: object) -> Sequence[Any]:
     return values
 
 
-def choice(name: str, units: Any, count: int) -> list[int]:
+def choice(name: str, units: object, count: int) -> list[int]:
     """Different columns or groups, by number."""
-    numbers = [number for number in map(whole, listed(name, units)) if number is not None and 0 <= number < count]
-    if len(set(numbers)) < len(units):
+    entries = listed(name, units)
+    numbers = [number for number in map(whole, entries) if number is not None and 0 <= number < count]
+    if len(set(numbers)) < len(entries):
         raise Outside(f"{name} holds something else than different whole numbers from 0 to {count - 1}.")
     return numbers
 

@@ -20,6 +20,7 @@ from hashlib import sha256
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from exactsel_certificates.formula import (
     FloatArray,
@@ -69,7 +70,7 @@ def dual_bound(instance: Instance, included: Sequence[int], candidates: Sequence
     return float(-_conjugate(instance, beta) - _largest_squares(instance, included, candidates, beta))
 
 
-def bound_at_model(instance: Instance, included: Sequence[int], candidates: Sequence[int], x: object) -> float:
+def bound_at_model(instance: Instance, included: Sequence[int], candidates: Sequence[int], x: ArrayLike) -> float:
     """Formula (2) at beta = gradient of L at Ax, for any coefficient vector x (d,).
 
     There Fenchel's equality gives -L*(beta) = L(Ax) - beta'Ax, which is safer than logarithms of small numbers.
