@@ -7,7 +7,7 @@ import pytest
 import scipy.io
 import scipy.sparse
 from click.testing import CliRunner
-from samples import many
+from samples import kernels_of_its_own, many, whole
 
 from exactsel import ColumnSubsetProblem, Problem, boxed, load, solve
 from exactsel.cli.main import cli
@@ -65,7 +65,7 @@ def test_methods_within_limits_find_on_sparse_columns_what_they_find_on_a_table(
         A, y = drawn(seed)
         y = {"logistic": np.where(y > np.median(y), 1.0, -1.0), "poisson": np.floor(np.abs(y))}.get(loss, y)
         lam = 0.0 if loss == "quadratic" and seed % 2 else 2.0
-        options = {"lam": lam, "fit_intercept": bool(seed % 3), "loss": loss}
+        options = {"lam": lam, "fit_intercept": bool((seed + (loss == "logistic")) % 3), "loss": loss}
         problems = [
             boxed(Problem.prepared(data, y, 4, **options), max_coef=size) for data in (A, scipy.sparse.csc_matrix(A))
         ]
@@ -75,8 +75,15 @@ def test_methods_within_limits_find_on_sparse_columns_what_they_find_on_a_table(
         assert np.all(np.abs(found[1].coef) <= size)
 
 
-@pytest.mark.parametrize("loss", ["quadratic", "logistic"])
-@pytest.mark.parametrize("method", ["poss", "pposs"])
+@pytest.mark.parametrize(
+    ("method", "loss"),
+    [
+        ("poss", "quadratic"),
+        ("pposs", "logistic"),
+        kernels_of_its_own("poss", "logistic"),
+        kernels_of_its_own("pposs", "quadratic"),
+    ],
+)
 def test_pareto_optimisation_within_limits_makes_the_same_offspring(method, loss, on_demand):
     A, y = drawn(1)
     y = np.where(y > np.median(y), 1.0, -1.0) if loss == "logistic" else y
@@ -121,7 +128,7 @@ def test_pareto_optimisation_makes_the_same_offspring(method, on_demand):
     assert sparse.evaluations == table.evaluations
 
 
-@pytest.mark.parametrize("loss", ["logistic", "huber"])
+@pytest.mark.parametrize("loss", ["logistic", kernels_of_its_own("huber")])
 def test_other_losses(loss, on_demand):
     A, y = drawn(2)
     y = np.where(y > np.median(y), 1.0, -1.0) if loss == "logistic" else y
@@ -159,7 +166,7 @@ def test_tables_that_stay_in_their_file(kind, order, tmp_path, monkeypatch):
     assert mapped.norms == pytest.approx(table.norms)
     for lam, size in ((1.0, 0.2), (0.0, 0.2)):
         limited = [boxed(problem.replace(lam=lam), max_coef=size) for problem in (table, mapped)]
-        methods = ("forward", "omp", "iht", "htp", *(("poss", "pposs") if (kind, order) == (np.float32, "C") else ()))
+        methods = ("forward", "omp", "iht", "htp", *(("poss", "pposs") if whole() and kind is np.float32 else ()))
         for method in methods:
             given = heuristics.make(method, {"iterations": 200} if "poss" in method else {})
             found = [heuristics.run(given, problem, signals=()) for problem in limited]
@@ -169,8 +176,13 @@ def test_tables_that_stay_in_their_file(kind, order, tmp_path, monkeypatch):
         assert results[0].upper == pytest.approx(results[1].upper, rel=1e-6)
         assert results[1].reached
     chosen = [(name, {}) for name in ("forward", "omp", "iht", "greedy-rls")]
-    if (kind, order) == (np.float32, "C"):  # others take the compiler as long again
-        chosen += [("exchange", {}), ("poss", {"iterations": 200}), ("pposs", {"iterations": 200})]
+    # What is compiled for tables of each kind takes long.
+    if whole() or (kind, order) == (np.float32, "C"):
+        chosen.append(("exchange", {}))
+    if whole() or (kind, order) == (np.float64, "C"):
+        chosen.append(("poss", {"iterations": 200}))
+    if whole():
+        chosen.append(("pposs", {"iterations": 200}))
     for method, options in chosen:
         given = heuristics.make(method, options)
         found = [heuristics.run(given, problem, signals=()) for problem in (table, mapped)]
@@ -179,7 +191,7 @@ def test_tables_that_stay_in_their_file(kind, order, tmp_path, monkeypatch):
         assert found[1].lower > 0.0
 
 
-@pytest.mark.parametrize("loss", ["logistic", "huber", "poisson", "squared_hinge"])
+@pytest.mark.parametrize("loss", ["logistic", "huber", *map(kernels_of_its_own, ("poisson", "squared_hinge"))])
 def test_other_losses_on_tables_that_stay_in_their_file(loss, tmp_path, monkeypatch):
     rng = np.random.default_rng(3)
     A = rng.standard_normal((30, 60)).astype(np.float32)

@@ -137,7 +137,7 @@ def test_asynchronous_workers_with_batches_keep_an_undominated_archive():
 def test_a_run_of_many_processors_stops_inside_an_iteration(monkeypatch):
     monkeypatch.setattr(threads_module, "LONG", 0.0)
     monkeypatch.setattr(threads_module, "LOOKS", 0.001)
-    problem, asked = problem_of("logistic", 2, 3000, 12, 3), []
+    problem, asked = problem_of("quadratic", 2, 300, 60, 20), []
 
     def should_stop():
         asked.append(1)

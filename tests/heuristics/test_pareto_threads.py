@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pareto_cases import problem_of, value_of
+from samples import kernels_of_its_own
 
 from exactsel_heuristics import Context
 from exactsel_heuristics import _pareto_search as search_module
@@ -19,15 +20,12 @@ from exactsel_heuristics._pareto_search import run_synchronously, run_without_wa
 from exactsel_heuristics._pareto_tasks import column_subset_task, regression_task
 from exactsel_heuristics._pareto_threads import stop_flag
 
-KINDS = ("quadratic", pytest.param("logistic", marks=pytest.mark.slow), "css")
-"""Logistic loss takes twenty seconds to compile for threads and has the same kernels."""
-
 
 def task_of(problem):
     return column_subset_task(problem) if problem.kind == "css" else regression_task(problem)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["quadratic", *map(kernels_of_its_own, ("logistic", "css"))])
 @settings(max_examples=8, deadline=None)
 @given(
     seed=st.integers(0, 2**32), processors=st.integers(2, 9), batch=st.sampled_from([1, 1, 2, 13, None]),
@@ -55,8 +53,14 @@ def test_threads_with_a_growing_archive_and_given_supports(monkeypatch):
         assert runs[0].evaluations == 1802
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("batch", [1, 8, None])
+@pytest.mark.parametrize(
+    ("batch", "kind"),
+    [
+        *((batch, kind) for kind in ("quadratic", "css") for batch in (1, 8, None) if (kind, batch) != ("css", 1)),
+        *(kernels_of_its_own(batch, "logistic") for batch in (1, 8, None)),
+        kernels_of_its_own(1, "css"),
+    ],
+)
 def test_asynchronous_workers_keep_an_undominated_archive_of_true_values(kind, batch):
     problem = problem_of(kind, 2, 25, 9, 3)
     for threads in (1, 2, 6):

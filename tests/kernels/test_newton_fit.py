@@ -6,23 +6,29 @@ import numpy as np
 import pytest
 from free_rows import free_case
 from instances_for_tests import random_case
-from samples import sample
+from samples import many, sample, whole
 
 from exactsel.kernels.newton_fit import ENOUGH, EXACT, fit_hessian, newton_fit
 from exactsel.kernels.node import FREE
 from exactsel.kernels.rows import loss_curvature, weighted_gram
+from exactsel.losses.adjusted import is_adjusted
 from exactsel.problem.fit import fit_support
 
 NEVER = np.zeros(1, dtype=np.bool_)
 
 
 def problems(block):
-    """Problems of both losses, half of them with weights or an intercept, with columns to fit on."""
+    """Problems of both losses, with weights or an intercept and without, with columns to fit on.
+
+    Outside of the slow tests one loss has them and the other has not: each takes kernels of its own.
+    """
     for seed in range(40 * block, 40 * block + 40):
         loss = ("huber", "logistic")[seed % 2]
         rng = np.random.default_rng(seed)
         case = free_case(seed, loss) if seed % 4 < 2 else random_case(seed, loss=loss, lam=10.0 ** rng.uniform(-3, 1))
         problem = case.problem()
+        if not whole() and is_adjusted(type(problem.row_loss)) != (loss == "logistic"):
+            continue
         size = int(rng.integers(1, problem.d + 1))
         yield rng, problem, np.sort(rng.permutation(problem.d)[:size])
 
@@ -54,7 +60,7 @@ def hessian(problem, columns, z):
 
 @pytest.mark.parametrize("block", sample(4, 12, smoke=1))
 def test_the_fit_and_its_bound(block):
-    converged = 0
+    converged, tried = 0, 0
     for rng, problem, columns in problems(block):
         least = fit_support(problem.objective, columns).value
         start = rng.choice([0.0, 1.0]) * rng.standard_normal(columns.size)
@@ -71,8 +77,9 @@ def test_the_fit_and_its_bound(block):
         assert value - lost - 1e-6 * (1.0 + abs(value)) <= bound <= least + size
         moved = z - dense @ problem.AT
         assert np.allclose(moved, moved[0] if problem.intercept else 0.0, atol=1e-7 * (1.0 + np.abs(z).max()))
+        tried += 1
         converged += lost <= 2.0 * EXACT * abs(value) + size
-    assert converged >= 30
+    assert converged >= 0.75 * tried > 10
 
 
 @pytest.mark.parametrize("block", sample(2, 6))
@@ -107,7 +114,7 @@ def test_costs_are_those_of_the_inverse_hessian(block):
         wanted = x**2 / (2.0 * np.diagonal(np.linalg.inv(H)))
         assert np.allclose(costs, wanted, rtol=1e-6, atol=1e-12 * (1.0 + wanted.max()))
         compared += 1
-    assert compared >= 10
+    assert compared >= many(5, 10)
 
 
 @pytest.mark.parametrize("block", sample(1, 4))

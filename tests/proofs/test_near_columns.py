@@ -16,7 +16,7 @@ from counted import first_says
 from hand_written import CLOSE, COUNTED, SPLIT_IN, USE, written
 from hypothesis import example, given
 from hypothesis import strategies as st
-from samples import examples
+from samples import examples, many
 from standalone_says import said
 from tiny_problems import Case, optimum
 
@@ -106,7 +106,7 @@ def test_honest_proofs_pass_and_raised_claims_do_not(tmp_path_factory, seed):
 def test_the_second_checker_verifies_nearly_all_of_what_the_first_does():
     """Where less than the price was left to spare, exact fits of single sets stand behind the first one's word."""
     verified = []
-    for seed in range(80):
+    for seed in range(many(50, 80)):
         problem = nearly_independent(seed, most=7, most_k=4)
         if RedundantColumns.of(problem) is not None and RedundantColumns.of(problem).curvature is not None:
             with tempfile.TemporaryDirectory() as folder:
@@ -115,7 +115,7 @@ def test_the_second_checker_verifies_nearly_all_of_what_the_first_does():
                 data = file.read_bytes()
             if found.lower > 1e-6 * problem.gram.constant:
                 verified.append(second_says(problem, with_lower(data, found.lower * (1.0 - 1e-6))) == "")
-    assert len(verified) > 30
+    assert len(verified) > many(18, 30)
     assert np.mean(verified) > 0.9, verified
 
 

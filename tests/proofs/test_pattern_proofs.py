@@ -64,7 +64,7 @@ def divided(rng, instance):
 @pytest.mark.smoke
 @pytest.mark.parametrize("kind", RESTRICTED)
 def test_both_checkers_establish_the_best_model_and_nothing_above_it(kind):
-    for seed in range(many(5, 600)):
+    for seed in range(many(4, 600)):
         instance = binary(seed, kind)
         best, rng = truth(instance), np.random.default_rng(seed)
         for tree in ([COUNTED], divided(rng, instance)):

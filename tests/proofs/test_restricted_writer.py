@@ -71,8 +71,17 @@ def told(event):
     return event.result.closer if isinstance(event, SubtreeClosed) else type(event)
 
 
-@pytest.mark.parametrize("kind", ["signs", "limits", "strong", "weak and signs"])
-@pytest.mark.parametrize("case", CASES)
+KINDS_OF_STEPS = ("signs", "limits", "strong", "weak and signs")
+
+
+@pytest.mark.parametrize(
+    ("case", "kind"),
+    [
+        pytest.param(case, kind, marks=() if (i + j) % 2 == 0 else pytest.mark.slow)
+        for i, case in enumerate(CASES)
+        for j, kind in enumerate(KINDS_OF_STEPS)
+    ],
+)
 def test_steps_of_a_free_search_are_written_and_accepted(case, kind, tmp_path, monkeypatch):
     shape, about, event = CASES[case]
     for module, name in ((minors, "FEWEST"), (minors, "FEWEST_BLIND"), (choose, "FEWEST")):

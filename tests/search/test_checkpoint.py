@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from every_search import SEARCHES
+from every_search import SEARCHES, every_second
 from samples import many
 from saved_searches import PARTS, copied, said
 
@@ -48,9 +48,7 @@ def saved_at_every_round(problem, options, tmp_path, **more):
     return result, copies
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=pytest.mark.smoke) if at < 4 else kind for at, kind in enumerate(SEARCHES)]
-)
+@pytest.mark.parametrize("kind", every_second(0, smoke=4))
 def test_from_any_round_to_the_same_end(kind, kernels_at_once, tmp_path):
     make, options = SEARCHES[kind]
     gone_on = 0

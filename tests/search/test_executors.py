@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 from clocks import HANG
-from every_search import SEARCHES
+from every_search import SEARCHES, every_second
 from executors_for_tests import Given, Here, larger, same
 from samples import many
 
@@ -28,7 +28,7 @@ from exactsel.solving.shard_worker import ShardWorker, job_bytes
 SHARDED = {"shard": 1, "batch": 4}
 
 
-@pytest.mark.parametrize("kind", [kind for kind in SEARCHES if kind != "the paper's"])
+@pytest.mark.parametrize("kind", every_second(1, "the paper's"))
 def test_the_tree_is_that_of_one_process(kind, kernels_at_once, monkeypatch):
     monkeypatch.setattr(CheaperFirst, "close", lambda *_: None)  # which leaves workers nothing of problems so small
     make, options = SEARCHES[kind]

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from every_search import PLAIN, SEARCHES
+from every_search import PLAIN, SEARCHES, every_second
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import plain
@@ -42,7 +42,7 @@ def stored(packed, tmp_path):
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize("kind", SEARCHES)
+@pytest.mark.parametrize("kind", every_second(1))
 def test_rounds_survive(kind, kernels_at_once, monkeypatch, tmp_path):
     """A search all of whose rounds are done elsewhere: same events, same tree."""
     make, options = SEARCHES[kind]
@@ -73,7 +73,7 @@ def test_rounds_survive(kind, kernels_at_once, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("ahead", [False, True])
-@pytest.mark.parametrize("kind", SEARCHES)
+@pytest.mark.parametrize("kind", every_second(0))
 def test_a_search_goes_on_from_what_was_packed(kind, ahead, kernels_at_once, monkeypatch, tmp_path):
     """Packed between any two rounds; what comes of it is the search that was not interrupted."""
     make, options = SEARCHES[kind]

@@ -13,7 +13,7 @@ QUICK = {
     "features, dependent": (2e8, 5e7),
     "hardly correlated": (1e8, 5e7),
     "logistic": (2e8, 1e9),
-    "huber": (2e8, 1e9),
+    "huber": (1e8, 3e8),
 }
 """By name, multiplications of a single bound that show the promises in a second or two, and those tried before."""
 

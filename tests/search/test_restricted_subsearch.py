@@ -18,7 +18,7 @@ from promised import (
     threads_change_nothing,
 )
 from regions import random_state, supports_of
-from samples import many
+from samples import kernels_of_its_own, many, whole
 
 from exactsel import Problem, Settings, boxed, solve
 from exactsel.bounds.base import BoundOptions
@@ -26,6 +26,7 @@ from exactsel.enumeration import native
 from exactsel.enumeration import work_budget as subtrees
 from exactsel.kernels.node import FREE, IN, OUT
 from exactsel.nodes.node import is_convex
+from exactsel.problem.capabilities import COEFFICIENT_BOUNDS
 from exactsel.solving.choose import methods_for
 
 LOSSES = ("huber", "logistic", "poisson", "squared_hinge")
@@ -51,8 +52,22 @@ def eager(monkeypatch):
     searched.cache_clear()
 
 
-@pytest.mark.parametrize("constraint", RESTRICTED)
-@pytest.mark.parametrize("loss", LOSSES)
+def is_usual(loss, within_limits):
+    """Whether the kernel is compiled each time: of rarer losses, with limits for one and without for another."""
+    return within_limits if loss == "poisson" else not within_limits if loss == "squared_hinge" else True
+
+
+def crossed(losses, names, with_limits):
+    """Each with each; slow where the kernel is compiled for nothing else."""
+    for loss in losses:
+        for name in names:
+            usual = is_usual(loss, with_limits(name))
+            yield (loss, name) if usual else kernels_of_its_own(loss, name)
+
+
+@pytest.mark.parametrize(
+    ("loss", "constraint"), [*crossed(LOSSES, RESTRICTED, lambda name: "limits" in name or "signs" in name)]
+)
 def test_every_promise_holds(loss, constraint, eager, tmp_path):
     at = LOSSES.index(loss) + RESTRICTED.index(constraint)
     ridge = "no ridge" if at % 4 == 0 and loss != "squared_hinge" else ("ridge", "little ridge")[at % 2]
@@ -123,8 +138,10 @@ def closed_below(problem, state, values, upper, tolerance, budget):
 
 def test_no_set_below_the_threshold_is_closed():
     left = taken = 0
-    for seed in range(many(38, 640)):
+    for seed in range(many(50, 640)):
         rng, problem = drawn(seed)
+        if not whole() and not is_usual(problem.loss.name, problem.has(COEFFICIENT_BOUNDS)):
+            continue
         state = problem.units.implied(random_state(rng, problem), problem.k)
         if state is None or is_convex(state, problem.k):
             continue
@@ -196,8 +213,13 @@ NOBODY_MEETS = {
 }
 
 
-@pytest.mark.parametrize("restriction", NOBODY_MEETS)
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(
+    ("loss", "restriction"),
+    [
+        *crossed([loss for loss in LOSSES if loss != "poisson"], NOBODY_MEETS, lambda name: name == "limits"),
+        *(kernels_of_its_own("poisson", name) for name in NOBODY_MEETS),
+    ],
+)
 def test_a_restriction_nobody_meets_leaves_the_search_as_it_is(loss, restriction):
     free, under = (hard(loss, way) for way in (lambda problem: problem, NOBODY_MEETS[restriction]))
     plain, found_under = (solve(problem, threads=1, signals=(), node_limit=100_000) for problem in (free, under))

@@ -105,7 +105,7 @@ def test_a_round_begun_early_and_then_stopped_leaves_no_trace(ahead, threads, cl
 def test_a_search_stopped_beside_a_round_that_was_begun_early_comes_to_the_same_tree(ahead, threads, monkeypatch):
     """The nodes of that round stay what they were: those that the round being committed opens are not among them."""
     commit_models, beside = engine.commit_models, []
-    for seed in range(854_000, 854_000 + many(8, 12)):
+    for seed in range(854_000, 854_000 + many(5, 12)):
         case = random_case(seed, loss="huber", lam=0.01, d=9, n=8)
         settings = Settings(**OPTIONS, bound="apg", batch=2, threads=threads)
         whole = Search(case.problem(), settings, signals=()).run()
@@ -126,7 +126,7 @@ def test_a_search_stopped_beside_a_round_that_was_begun_early_comes_to_the_same_
             monkeypatch.setattr(engine, "commit_models", commit_models)
             again = Search(case.problem(), settings, state=search.state, signals=()).run()
             assert again.tree_hash == whole.tree_hash
-    assert sum(beside) > 10, "the case to be tested"
+    assert sum(beside) > many(5, 10), "the case to be tested"
 
 
 @pytest.mark.smoke
@@ -135,7 +135,7 @@ def test_shards_begun_early_beside_walks_come_to_the_same_tree(ahead, monkeypatc
     monkeypatch.setattr(work_budget, "FIRST_WORK", 10.0)
     monkeypatch.setattr(work_budget, "WALK_WORK", 300.0)
     walked = 0
-    for seed in range(855_000, 855_000 + many(6, 16)):
+    for seed in range(855_000, 855_000 + many(4, 16)):
         problem = random_case(seed, loss="quadratic", lam=0.02, d=10, n=9).problem().replace(k=5)
         given = {"heuristics": (), "rel_eps": 1e-9, "batch": 4, "shard": 2, "signals": ()}
         whole = solve(problem, executor="serial", threads=1, **given)
@@ -156,8 +156,8 @@ def test_shards_begun_early_beside_walks_come_to_the_same_tree(ahead, monkeypatc
             except KeyboardInterrupt:
                 more = {name: value for name, value in given.items() if name == "signals"}
                 assert solve(problem, resume=file, executor=Here(), **more).tree_hash == whole.tree_hash
-    assert sum(ahead) > many(18, 30), "the case to be tested"
-    assert walked > many(2, 8), "the case to be tested"
+    assert sum(ahead) > many(10, 30), "the case to be tested"
+    assert walked > many(1, 8), "the case to be tested"
 
 
 def test_who_asks_for_an_order_gets_it(ahead):

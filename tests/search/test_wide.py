@@ -72,7 +72,7 @@ def below(tolerance):
 @pytest.mark.parametrize(("block", "slots"), [(0, None), (1, None), (2, None), (3, None), (4, 5)])
 def test_what_is_closed_by_counting_holds_nothing_below_the_level(block, slots):
     counted = opened = 0
-    for seed in range(150 * block, 150 * block + many(18, 150)):
+    for seed in range(150 * block, 150 * block + many(12, 150)):
         problem, rng = small_problem(seed, slots), np.random.default_rng(seed)
         enumeration, state = MinorTest(problem, BoundOptions(threads=1)), problem.root_state
         values = values_of(problem, state)
@@ -99,7 +99,7 @@ def test_what_is_closed_by_counting_holds_nothing_below_the_level(block, slots):
             if kind == COUNTED and problem.lam > 0:
                 counted += 1
                 assert min(values_of(problem, region).values()) >= walk.min_pruned_bound - 1e-12 * null, seed
-    assert counted > many(20, 300)
+    assert counted > many(12, 300)
 
 
 @pytest.mark.parametrize(("block", "slots"), [(0, None), (1, None), (2, None), (3, None), (4, 5)])
@@ -107,7 +107,7 @@ def test_searches_that_count_agree_with_brute_force(block, slots, monkeypatch):
     monkeypatch.setattr(minors, "WORK", 1.0)  # several calls a search
     monkeypatch.setattr(minors, "MULTIPLICATIONS", 0.0)  # with a ridge and five places from the beginning
     calls = 0
-    for seed in range(1000 + 60 * block, 1000 + 60 * block + many(15, 60)):
+    for seed in range(1000 + 60 * block, 1000 + 60 * block + many(10, 60)):
         problem = small_problem(seed, slots)
         best = min(values_of(problem, problem.root_state).values())
         run = Search(problem, Settings(threads=1, heuristics=() if seed % 2 else ("forward",)))
@@ -118,7 +118,7 @@ def test_searches_that_count_agree_with_brute_force(block, slots, monkeypatch):
         assert result.lower <= best + 1e-12 * null, seed
         if not result.valid_for:
             assert result.upper <= best + 1.1e-6 * max(best, 1e-5 * null), seed
-    assert calls > many(6, 60)
+    assert calls > many(4, 60)
 
 
 def test_regions_with_one_place_are_counted_once_a_search_has_cost_as_much():
@@ -230,7 +230,7 @@ def test_nothing_that_is_not_definite_passes_in_single_precision():
     """Triples on the edge, near-singular pairs among them, just beyond it in doubles: none is cleared."""
     rng = np.random.default_rng(5)
     missed = passed = 0
-    for _ in range(40_000):
+    for _ in range(many(20_000, 40_000)):
         size = 10.0 ** -rng.uniform(0, 9, 2)
         first, second = np.arccos(1 - size) if rng.random() < 0.5 else rng.uniform(0, np.pi, 2)
         third = first + second + rng.choice([1e-9, 1e-8, 1e-7, -1e-7, -1e-5, -1e-3]) * rng.random()
@@ -249,7 +249,7 @@ def test_nothing_that_is_not_definite_passes_in_single_precision():
         missed += not definite and (closed or not suspect)
         passed += definite and not suspect
     assert missed == 0
-    assert passed > 1000
+    assert passed > many(500, 1000)
 
 
 def test_blocks_closed_by_their_angles_hold_definite_triples_only():

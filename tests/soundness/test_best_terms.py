@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from likelihoods_by_hand import deviance
+from samples import many
 
 from exactsel import Problem, best_model, boxed
 from exactsel.errors import InputError, UnsupportedError
@@ -105,12 +106,12 @@ def campaign(seeds):
 
 
 def test_small_problems_against_every_set_of_terms():
-    campaign(range(0, 25))
+    campaign(range(many(16, 25)))
 
 
 def test_bounds_by_columns_chosen_one_by_one(monkeypatch):
     monkeypatch.setattr(best_terms, "MANY_OPEN", 1)
-    campaign(range(600, 615))
+    campaign(range(600, 600 + many(10, 15)))
 
 
 @pytest.mark.slow
@@ -207,7 +208,7 @@ def test_what_cp_and_adjusted_r2_do_not_serve():
 @pytest.mark.filterwarnings("ignore")
 def test_lists_of_bounded_terms_miss_none_that_was_met_in_two_parts():
     """A model that another part met counts once: counted twice, it made the threshold of a list too low."""
-    for seed in range(8):
+    for seed in range(many(5, 8)):
         rng = np.random.default_rng([71, seed])
         A = rng.normal(size=(14, 5))
         y = A[:, 0] - 0.5 * A[:, 3] + rng.normal(size=14)

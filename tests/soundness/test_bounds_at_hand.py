@@ -41,7 +41,7 @@ def best_value(problem):
     return min(problem.fit(support).value for size in range(k + 1) for support in combinations(range(problem.d), size))
 
 
-@pytest.mark.parametrize("cases", [24, pytest.param(250, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("cases", [16, pytest.param(250, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("loss", ["quadratic", "huber", "logistic"])
 def test_no_model_is_below_a_bound_at_hand(loss, cases):
     rng = np.random.default_rng(0)

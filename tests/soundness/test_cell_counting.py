@@ -315,7 +315,7 @@ def test_a_proof_of_a_count_is_one_word(monkeypatch, tmp_path):
     """Also after the search has closed some regions, and points of these were written; stopped with others open."""
     forced(monkeypatch)
     monkeypatch.setattr(patterns, "LOOK", 0)
-    problem, path, seen = larger(300, 24, noise=1.0, share=0.5), tmp_path / "p.exsel", []
+    problem, path, seen = larger(240, 20, noise=1.0, share=0.5), tmp_path / "p.exsel", []
 
     def look(event, state):
         if math.isfinite(state.counted.bound) and not seen:

@@ -97,7 +97,7 @@ def claiming(data, **changes):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("seed", range(500, 500 + many(8, 30)))
+@pytest.mark.parametrize("seed", range(500, 500 + many(5, 30)))
 def test_proofs(seed, loss, tmp_path):
     case, path = free_case(seed, loss), tmp_path / "run.exsel"
     problem = case.problem()

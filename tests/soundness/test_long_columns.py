@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from samples import sample
+from samples import many, sample
 from scipy.optimize import minimize
 
 from exactsel import Problem, solve, verify
@@ -104,7 +104,7 @@ def test_no_model_that_counts_has_larger_coefficients(attacks, seed):
     slow = Regression(A.tolist(), y.tolist(), A.shape[1], EXACT[case.loss](delta), case.lam, level=case.intercept)
     limits = found.size, np.array([float(size) for size in sizes(slow, {})])
     for size in limits:
-        for j in np.flatnonzero(size):
+        for j in np.flatnonzero(size)[:: many(3, 1)]:
             for sign in (1.0, -1.0):
                 # Nothing at the limit costs less than the level.
                 def cost(rest, j=j, at=sign * size[j]):

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from instances_for_tests import LOSSES, random_case
 from make_proofs import FOLDER as PROOFS
+from samples import many
 
 import exactsel
 from exactsel import Problem, certify, near_optimal
@@ -26,7 +27,7 @@ def every_value(problem):
 
 @pytest.mark.parametrize("loss", [*LOSSES, "css"])
 def test_the_list_is_what_trying_every_support_gives(loss):
-    for seed in range(40):
+    for seed in range(many(24, 40)):
         case = random_case(
             seed, loss="quadratic" if loss == "css" else loss, lam=0.0 if loss == "quadratic" and seed % 4 == 0 else 0.2
         )

@@ -15,7 +15,7 @@ import scipy.sparse
 from boxed_files import claiming
 from corrupted import check as accepted
 from recorded import second_opinion
-from samples import sample
+from samples import sample, whole
 
 from exactsel import Problem, best_model, verify
 from exactsel.enumeration import penalised
@@ -34,8 +34,12 @@ LOSSES = ("quadratic", "huber", "logistic", "squared_hinge", "poisson")
 QUIET = {"signals": (), "threads": 1}
 
 
-def drawn(seed, loss=None, ridgeless=False):
-    """A small awkward problem, and a price."""
+def drawn(seed, loss=None, ridgeless=False, within_limits=False):
+    """A small awkward problem, and a price.
+
+    Outside of the slow tests those with limits have weights or an intercept for one loss, those without for others:
+    kernels are compiled for each of the four.
+    """
     rng = np.random.default_rng(seed)
     loss = str(rng.choice(LOSSES)) if loss is None else loss
     n, d = int(rng.integers(3, 16)), int(rng.integers(1, 7))
@@ -65,14 +69,21 @@ def drawn(seed, loss=None, ridgeless=False):
     demands = {}
     if d > 2 and rng.integers(3) == 0:
         demands = {"force_in": [int(d - 1)], "force_out": [0]}
-    problem = Problem.prepared(A, y, d, loss=loss, lam=lam, intercept=bool(rng.integers(2)), **options, **demands)
+    intercept = bool(rng.integers(2))
+    if not whole() and loss in ("huber", "logistic", "squared_hinge"):
+        if (loss == "logistic") == within_limits:
+            intercept = intercept or "weights" not in options
+        else:
+            options.pop("weights", None)
+            intercept = False
+    problem = Problem.prepared(A, y, d, loss=loss, lam=lam, intercept=intercept, **options, **demands)
     empty = problem.fit(problem.force_in).value
     return problem, float(rng.choice([0.0, 1e-3, 0.02, 0.1, 0.4, 100.0])) * empty
 
 
 def limited(seed):
     """One whose coefficients have limits of several kinds, without a ridge in some cases; None where there is none."""
-    problem, price = drawn(seed, ridgeless=True)
+    problem, price = drawn(seed, ridgeless=True, within_limits=True)
     rng = np.random.default_rng([7, seed])
     largest = float(np.abs(problem.fit(range(problem.d)).coef).max()) or 1.0
     sides = rng.uniform(0.0, largest, size=(2, problem.d))

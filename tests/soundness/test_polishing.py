@@ -13,7 +13,7 @@ from honest_cases import KINDS, honest_case
 from hypothesis import given
 from hypothesis import strategies as st
 from instances_for_tests import random_case
-from samples import examples
+from samples import examples, many
 
 from exactsel import Problem, solve, verify
 from exactsel.errors import UnsupportedError
@@ -30,7 +30,7 @@ from exactsel_certificates.selections import RECONSTRUCTION, SelectionBounds
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_honest_proofs_are_accepted(kind, tmp_path):
-    for seed in range(12):
+    for seed in range(many(7, 12)):
         problem, options = honest_case(kind, seed)
         try:
             solve(problem, proof=tmp_path / "run.exsel", signals=(), **options)

@@ -41,7 +41,7 @@ def listed(problem, shown):
 @pytest.mark.parametrize("kind", RESTRICTIONS)
 def test_no_admissible_model_is_below_what_is_listed(kind):
     closed = 0
-    for seed in range(many(6, 60)):
+    for seed in range(many(4, 60)):
         problem = restricted(seed, kind)
         for shown in (False, True):
             best, found = listed(problem, shown)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from prepared_cases import ridgeless_fit, ridgeless_problem, ridgeless_rows
-from samples import sample
+from samples import many, sample
 
 from exactsel import Problem, solve
 from exactsel.errors import InputError
@@ -44,7 +44,7 @@ def test_no_model_that_counts_has_larger_coefficients(seed: int) -> None:
     found = radii(instance, np.zeros(A.shape[1]))
     if found is None:
         return
-    for _ in range(200):
+    for _ in range(many(60, 200)):
         x = rng.normal(size=A.shape[1]) * found.size
         # As far out as a model costs no more than the level.
         low, high = 0.0, 1e3

@@ -34,15 +34,22 @@ Y = X @ [2.0, -1.0, 0.0, 0.0, 0.5, 0.0] + 0.1 * RNG.normal(size=60)
 LABELS = np.where(Y + RNG.normal(size=60) > 0.3, "yes", "no")
 
 
-@pytest.mark.parametrize("kind", ["csr_matrix", "csc_array", "coo_array"])
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        BestSubsetRegressor(k=2), HuberBestSubsetRegressor(k=2), BestSubsetClassifier(k=2), BestSubsetSelector(k=2),
-        BestSubsetCV(ks=[1, 2], cv=3), BestSubsetClassifierCV(ks=[1, 2], cv=3),
-    ],
-    ids=lambda estimator: type(estimator).__name__,
+SPARSE = ("csr_matrix", "csc_array", "coo_array")
+TAKING_SPARSE = (
+    BestSubsetRegressor(k=2), HuberBestSubsetRegressor(k=2), BestSubsetClassifier(k=2), BestSubsetSelector(k=2),
+    BestSubsetCV(ks=[1, 2], cv=3), BestSubsetClassifierCV(ks=[1, 2], cv=3),
 )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("estimator", "kind"),
+    [
+        pytest.param(estimator, kind, marks=() if i % 3 == j else pytest.mark.slow)
+        for i, estimator in enumerate(TAKING_SPARSE)
+        for j, kind in enumerate(SPARSE)
+    ],
+    ids=lambda given: given if isinstance(given, str) else type(given).__name__,
+)
 def test_sparse_data_are_the_same_data(estimator, kind):
     made = getattr(sparse, kind)(X)
     y = LABELS if "Classifier" in type(estimator).__name__ else Y

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 import pytest
+from samples import whole
 
 from exactsel import registry
 from exactsel.losses import Huber, Quadratic
@@ -14,12 +16,23 @@ from exactsel.nodes.branching import ClosestToHalf
 from exactsel.nodes.trees import BinaryTree
 from exactsel.search.frontier import BestFirst
 from exactsel.testing import check_bound, check_branching, check_frontier, check_loss, check_tree
+from exactsel.testing.cases import small_problems
 
 BOUNDS = [name for name in registry.names("bounds") if name != "cvxpy"]
 
 
+@pytest.fixture
+def every_second_problem(monkeypatch):
+    """Where not all is tried: kits on half of their problems."""
+    if not whole():
+        for kit in ("bounds", "order"):
+            monkeypatch.setattr(
+                f"exactsel.testing.{kit}.small_problems", lambda *needs: islice(small_problems(*needs), 0, None, 2)
+            )
+
+
 @pytest.mark.parametrize("name", BOUNDS)
-def test_bounds(name):
+def test_bounds(name, every_second_problem):
     check_bound(name)
 
 
@@ -34,17 +47,17 @@ def test_losses(loss):
 
 
 @pytest.mark.parametrize("name", ["half", "largest", "costliest"])
-def test_branchings(name):
+def test_branchings(name, every_second_problem):
     check_branching(name)
 
 
 @pytest.mark.parametrize("name", registry.names("frontiers"))
-def test_frontiers(name):
+def test_frontiers(name, every_second_problem):
     check_frontier(name)
 
 
 @pytest.mark.parametrize("name", registry.names("trees"))
-def test_trees(name):
+def test_trees(name, every_second_problem):
     check_tree(name)
 
 

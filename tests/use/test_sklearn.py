@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from samples import sample
+from samples import kernels_of_its_own, sample
 
 from exactsel import Problem, solve
 from exactsel.errors import InputError, UnsupportedError
@@ -53,11 +53,13 @@ def listed(mark):
 
 def slow_at_times(estimator, check):
     """What the checks of one classifier and one regressor have seen of a class, those of other losses seldom add to."""
-    others = (PoissonBestSubsetRegressor, HuberBestSubsetRegressor, estimators.BestSubsetClassifierCV)
+    others = (PoissonBestSubsetRegressor, HuberBestSubsetRegressor, estimators.BestSubsetClassifierCV, BestSubsetCV)
     again = isinstance(estimator, others) or getattr(estimator, "loss", "") == "squared_hinge"
     kept = any(
         word in str(check) for word in ("check_estimators_dtypes", "check_n_features_in_after_fitting", "weight")
     )
+    if isinstance(estimator, PoissonBestSubsetRegressor) and "weight_equivalence" in str(check):
+        return kernels_of_its_own(estimator, check)
     return pytest.param(estimator, check, marks=pytest.mark.slow) if again and not kept else (estimator, check)
 
 
