@@ -132,7 +132,7 @@ class KernelCache(NullCache):  # type: ignore[misc]
         self._kept: dict[tuple[type, ...], _Kept | None] = {}
         _Place(self._folder).ensure_cache_path()
 
-    def lock_for(self, signature: Any) -> Path:
+    def lock_for(self, signature: object) -> Path:
         """The file that says that a process is compiling it for the classes among these types.
 
         Nothing else waits for it: a kernel is compiled for several losses at once, each in one process.

@@ -120,7 +120,10 @@ def test_the_truth_knows_nothing_of_the_search():
         text = (Path(campaign.__file__).parent / f"{name}.py").read_text()
         imported = [line for line in text.splitlines() if line.startswith(("from exactsel", "import exactsel"))]
         assert all(
-            line.startswith(("from exactsel_dev.campaigns.", "from exactsel.testing.instances ")) for line in imported
+            line.startswith(
+                ("from exactsel_dev.campaigns.", "from exactsel.testing.instances ", "from exactsel.types ")
+            )
+            for line in imported
         )
 
 

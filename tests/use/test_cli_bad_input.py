@@ -44,11 +44,6 @@ BAD_OPTIONS = [
     (["--batch", "0"], "batch is 0, but it must be at least 1; set --batch."),
     (["--hierarchy", ""], "the hierarchy cannot be read from "),
     (["--not-both", ""], "--not-both is empty, but a pair of columns was expected; write the two columns with a comma"),
-    (
-        ["--not-both", "0,1", "--tree", "state-space"],
-        "the tree 'state-space' leaves out models that others contain, which does not hold under the not_both "
-        "condition (1 pair); use --tree binary.",
-    ),
     (["--bound", "pdal", "--lam", "0"], "the bound 'pdal' divides by lam, which is 0 here; use --bound fit, or give"),
 ]
 BAD_FILES = [
@@ -69,7 +64,7 @@ BAD_FILES = [
     ),
     ({"k": 1.5}, "k is 1.5, but one whole number was expected"),
     ({"loss": "absolute"}, "there is no loss called 'absolute'"),
-    ({"feature_names": ["a", "b"]}, "2 feature names were given for 4 features; give one name per feature."),
+    ({"feature_names": ["a", "b"]}, "2 feature names were given for 4 columns; give one name per column."),
     ({"y": np.ones(9), "loss": "huber"}, "more than half of y has the same value"),
 ]
 SEARCHING = ["solve", "play", "certify"]
@@ -90,6 +85,14 @@ class TestBadInput:
     @pytest.mark.parametrize(("options", "sentence"), BAD_OPTIONS)
     def test_options(self, run, options, sentence):
         self.refuse(run("solve", TWINS, *options, "--quiet" if options[-1] == "0" else "--json"), sentence)
+
+    def test_a_tree_that_a_constraint_rules_out(self, run):
+        shown = run("solve", TWINS, "--not-both", "0,1", "--tree", "state-space", "--quiet", "--json")
+        assert (shown.code, shown.out) == (2, "")
+        assert shown.err == (
+            "Error: the tree 'state-space' leaves out models that others contain, which does not hold under the "
+            "not_both condition (1 pair); use --tree binary.\n"
+        )
 
     @pytest.mark.parametrize("command", SEARCHING)
     @pytest.mark.parametrize(("options", "sentence"), BAD_OPTIONS[1:8:3])

@@ -147,8 +147,6 @@ SOURCES = [
     if path.relative_to(Path(exactsel.__file__).parent).parts[0] != "cli" and path.name != "errors.py"
 ]
 KEPT = {
-    # Problems say it before (exactsel.problem.checks); a change here would have every kernel compiled again.
-    "losses/huber.py": 1,
     "data/cells.py": 1,  # a cell without a value
     "solving/settings.py": 1,  # what the command line calls a setting
 }
