@@ -71,7 +71,7 @@ class TestSolve:
         shown = run("solve", TWINS)
         assert shown.code == 0
         table = [line.split() for line in shown.out.splitlines()]
-        assert table[0] == ["column", "name", "coefficient"]
+        assert table[0] == ["feature", "name", "coefficient"]
         assert [row[:2] for row in table[1:]] == [["0", "signal"], ["1", "twin"]]
         assert float(table[1][2]) == pytest.approx(1.912562493)
         assert shown.err.startswith(f"exactsel {__version__}   n=8 d=5 k=2   10 supports\n")

@@ -244,7 +244,7 @@ def test_a_file_keeps_all(tmp_path):
     for changed, said in (
         ({"tall_errors": arrays["tall_errors"][:-1]}, "damaged"), ({"tall_weight": -1.0}, "damaged"),
         ({"tall_errors": arrays["tall_errors"].astype(str)}, "no numbers"), ({"tall_rows": None}, "is missing"),
-        ({"tall_errors": arrays["tall_errors"][1:], "tall_means": arrays["tall_means"][1:]}, "is about 3 columns"),
+        ({"tall_errors": arrays["tall_errors"][1:], "tall_means": arrays["tall_means"][1:]}, "is about 3 features"),
     ):  # fmt: skip
         np.savez(tmp_path / "other.npz", **{key: v for key, v in {**arrays, **changed}.items() if v is not None})
         with pytest.raises(InputError, match=said):

@@ -238,7 +238,7 @@ class TestShown:
     def test_paths_as_tables(self):
         path = exactsel.solve_path(Problem(FRAME, Y, 3), ks=[1, 2])
         lines = str(path).splitlines()
-        assert lines[0].split() == ["k", "lam", "objective", "gap", "claim", "aic", "bic", "ebic", "columns"]
+        assert lines[0].split() == ["k", "lam", "objective", "gap", "claim", "aic", "bic", "ebic", "features"]
         assert [line.split()[0] for line in lines[1:]] == ["1", "2"]
         assert repr(path) == "<SolutionPath of 2 problems, all proven>"
         assert solve(ColumnSubsetProblem(A, 1)).upper == pytest.approx(

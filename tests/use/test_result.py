@@ -139,7 +139,7 @@ class TestText:
         made = result_with(1.0, 1.0, support=(0, 2), model=Model(np.array([1.5, 0.0, -2.0]), None), problem=facts)
         lines = model_table(made).splitlines()
         assert [line.split() for line in lines] == [
-            ["column", "name", "coefficient"],
+            ["feature", "name", "coefficient"],
             ["0", "height", "1.5"],
             ["2", "c", "-2"],
         ]
