@@ -49,7 +49,8 @@ class ProgressLog:
 
     def begin(self, problem: SubsetProblem, version: str, tolerance: str) -> None:
         """Say what is being solved, and on which scale."""
-        self._write(f"exactsel {version}   n={problem.n} d={problem.d} k={problem.k}   {_count(problem)} supports")
+        rows, size = problem.objective.observations, f"d={problem.d} k={problem.k}"
+        self._write(f"exactsel {version}   n={rows} {size}   {_count(problem)} supports")
         self._write(f"minimise {problem.objective_text}")
         demands = demands_text(problem.describe())
         if demands:

@@ -39,13 +39,23 @@ def is_small(problem: SubsetProblem) -> bool:
     return columns <= MOST_COLUMNS and problem.n * columns <= (MOST_ENTRIES if in_arrays else MOST_IN_TURN)
 
 
+def _is_small_table(data: object) -> bool:
+    """The same of data from which a problem is yet to be made, with any loss."""
+    shape = getattr(data, "shape", None)
+    if not isinstance(shape, tuple) or len(shape) != 2:
+        return False
+    rows, columns = shape
+    return bool(columns <= MOST_COLUMNS and rows * columns <= MOST_IN_TURN)
+
+
 def begun_without_compiler(function: Callable[P, T]) -> Callable[P, T]:
     """Let a function of a small problem interpret the kernels it calls."""
 
     @wraps(function)
     def begin(*arguments: P.args, **named: P.kwargs) -> T:
         problem = next((each for each in (*arguments, *named.values()) if is_problem(each)), None)
-        with interpreted(problem is not None and is_small(problem)):
+        small = is_small(problem) if problem is not None else any(map(_is_small_table, arguments[:1]))
+        with interpreted(small or WITHOUT_COMPILER):
             return function(*arguments, **named)
 
     return begin

@@ -57,6 +57,17 @@ def test_small_problems_are_solved_without_a_compiler_threads_or_processes(tmp_p
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
+def test_arrays_are_compared_and_certified_without_a_compiler():
+    data = "import exactsel; X, y = exactsel.datasets.load('diabetes'); "
+    *shown, codes = in_a_browser(
+        f"python {data} print(exactsel.compare(X, y, 3, methods=['forward', 'omp']))",
+        f"python {data} print(exactsel.certify(X, y, candidate=[2, 3, 8]).gap)",
+    )
+    assert codes == "0 0"
+    assert "forward" in shown[0]
+    assert float(shown[1]) >= 0.0
+
+
 def test_a_search_that_would_need_the_compiler_ends_at_its_limit():
     shown, codes = in_a_browser(f"solve {INSTANCES / 'hidden-six.npz'} --loss huber --delta 0.1 --node-limit 3")
     assert codes in ("0", "1")
