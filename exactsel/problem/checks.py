@@ -123,7 +123,7 @@ def _as_floats(values: ArrayLike, name: str, by_columns: bool = False) -> FloatA
         raise InputError(f"{name} holds a whole number too large for a float; rescale {name}.") from None
     except (TypeError, ValueError):
         frame = either(', or give a data frame with factors="auto"', "") if name == "A" else ""
-        classes = ", two classes as -1 and +1" if name == "y" else ""
+        classes = f", or give {option('loss', 'logistic')} for two classes" if name == "y" else ""
         raise InputError(
             f"{name} is not numeric; encode text and categories as numbers first{frame or classes}."
         ) from None

@@ -127,7 +127,7 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
         has_factors = not (self.factors is None or (isinstance(self.factors, list | tuple) and not self.factors))
         coded = coded_factors_of(X, self.factors, self.groups, self._intercept()) if has_factors else None
         self._coding, self._coded_groups = (None, None) if coded is None else (coded.coding, coded.groups)
-        with suggesting_factors():
+        with suggesting_factors(X, y):
             A, target = self._training_data(X if coded is None else coded.A, y)
         self._numbered = numbered_names(X) if coded is None else coded.names
         tell_of_rounding_in(X, y if self.loss not in CLASSES else None, sample_weight)

@@ -55,18 +55,31 @@ def coded_factors_of(X: Any, factors: Any, groups: Any, intercept: bool) -> Code
 
 
 @contextmanager
-def suggesting_factors() -> Iterator[None]:
-    """Say what makes numbers of texts, where scikit-learn only says that these are none."""
+def suggesting_factors(X: object, y: object) -> Iterator[None]:
+    """Say what makes numbers of texts, in X or y, where scikit-learn only says that these are none."""
     try:
         yield
     except ValueError as error:
         text = str(error).removeprefix("could not convert string to float: ")
         if text == str(error):
             raise
+        if not _holds_text(X) and _holds_text(y):
+            raise InputError(
+                "y holds text, but a regressor predicts numbers; for two classes take BestSubsetClassifier."
+            ) from error
         raise InputError(
             f"X holds the text {text}, but an estimator takes numbers; for a data frame give factors='auto', or "
             f"encode the texts before, as with sklearn.preprocessing.OneHotEncoder."
         ) from error
+
+
+def _holds_text(data: object) -> bool:
+    """Whether there is anything in an array or a frame that is no number."""
+    try:
+        np.asarray(data, dtype=np.float64)
+    except (TypeError, ValueError):
+        return True
+    return False
 
 
 def coded_rows(X: object, coding: ColumnCoding | None, wanted: Any) -> Any:

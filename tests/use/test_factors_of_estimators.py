@@ -85,5 +85,9 @@ def test_what_cannot_be_is_said():
 def test_texts_and_missing_values_are_refused_with_what_helps():
     with pytest.raises(InputError, match=r"X holds the text '.*', but .* give factors='auto'"):
         BestSubsetRegressor(2).fit(X, TARGETS["numbers"])
+    texts = ["yes" if number > 0 else "no" for number in TARGETS["numbers"]]
+    with pytest.raises(InputError, match=r"^y holds text, .* take BestSubsetClassifier"):
+        BestSubsetRegressor(1).fit(X[["age"]], texts)
+    assert BestSubsetClassifier(1).fit(X[["age"]], texts).predict(X[["age"]])[0] in ("yes", "no")
     with pytest.raises(InputError, match=r"missing values in age, but an estimator takes none"):
         BestSubsetRegressor(2, factors="auto").fit(X.assign(age=[np.nan, *X["age"][1:]]), TARGETS["numbers"])

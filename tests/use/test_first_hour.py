@@ -113,8 +113,11 @@ def test_targets_that_are_none_are_refused_by_their_name():
         solve(X, np.column_stack([PRICE, AGE]), k=1, factors="auto")
     with pytest.raises(InputError, match="the target holds text with 4 different values"):
         solve(X, X["city"], k=1, factors="auto")
-    with pytest.raises(InputError, match=r"^y is not numeric; .*, two classes as -1 and"):
-        solve(X[["size", "age"]], ["no", "yes"] * (N // 2), k=1)
+    classes = ["no", "yes"] * (N // 2)
+    with pytest.raises(InputError, match=r'^y is not numeric; .*, or give loss="logistic" for two classes'):
+        solve(X[["size", "age"]], classes, k=1)
+    with pytest.warns(DataWarning, match="text"):
+        assert solve(X[["size", "age"]], classes, k=1, loss="logistic", lam=0.1).gap <= 1e-6
     with pytest.raises(InputError, match=r'^A is not numeric; .*, or give a data frame with factors="auto"'):
         solve(X.to_numpy(), PRICE, k=1)
 
