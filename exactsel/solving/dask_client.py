@@ -7,6 +7,7 @@ which lie in the message as they are; anything else is no answer.
 
 from __future__ import annotations
 
+import gc
 from typing import Any, cast
 
 from distributed import Client, LocalCluster
@@ -58,7 +59,15 @@ class UnopenedClient(Client):
 def connected(address: str | LocalCluster, **options: object) -> UnopenedClient:
     """A connection to the scheduler at an address, or of a cluster; answers come by way of the scheduler by default."""
     factory: Any = UnopenedClient
-    client: UnopenedClient = factory(address, **{"set_as_default": False, "direct_to_workers": False, **options})
+    # Garbage may hold a client that was never closed. Closing it takes a lock of Dask's, which this thread holds while
+    # a new one starts: it would wait for itself.
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        client: UnopenedClient = factory(address, **{"set_as_default": False, "direct_to_workers": False, **options})
+    finally:
+        if collects:
+            gc.enable()
     return client
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -18,6 +19,7 @@ from exactsel.search.pool import ALLOWED, WorkerFailureError
 
 distributed = pytest.importorskip("distributed")
 dask_executor = pytest.importorskip("exactsel.solving.dask_executor")
+dask_client = pytest.importorskip("exactsel.solving.dask_client")
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -150,6 +152,16 @@ def test_on_the_command_line(client, capsys, tmp_path, case):
     with pytest.raises(SystemExit, match="0"):
         main(["solve", str(tmp_path / "a.npz"), *words, "--executor", "dask", "--scheduler", client.scheduler.address])
     assert f'"tree_hash": "{serial.tree_hash}"' in capsys.readouterr().out
+
+
+def test_no_garbage_is_collected_while_a_client_starts(client, monkeypatch):
+    """It could hold a client whose end takes the lock that the start holds."""
+    kind = dask_client.UnopenedClient
+    collects, start = [], kind.start
+    monkeypatch.setattr(kind, "start", lambda self, **k: (collects.append(gc.isenabled()), start(self, **k))[1])
+    dask_client.connected(client.scheduler.address).leave()
+    assert collects == [False]
+    assert gc.isenabled()
 
 
 def test_a_worker_that_says_for_ever_that_it_lacks_the_problem():
