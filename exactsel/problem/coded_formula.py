@@ -211,21 +211,23 @@ class CodedFormula:
         return pandas.DataFrame({name: held.get(name, np.full(rows, np.nan)) for name in columns})
 
 
+def check_single(name: str, header: Sequence[str], fallback: str) -> None:
+    """Raise :class:`InputError` unless one column to predict from has that name; ``fallback`` ends the advice."""
+    if (count := header.count(name)) == 1:
+        return
+    what = f"{count} columns to predict from are" if count else f"no column of the {len(header)} to predict from is"
+    meant = "" if count else did_you_mean(name, header)
+    raise InputError(
+        f"the model needs the column '{name}', but {what} called that{meant}; give the columns the names they had"
+        f"{fallback}."
+    )
+
+
 def found_columns(table: Sequence[Column], names: Sequence[str]) -> Sequence[Column]:
     """The table, found to have one column of each name."""
     header = [column.name for column in table]
     for name in dict.fromkeys(names):
-        if (count := header.count(name)) != 1:
-            held = (
-                f"{count} columns to predict from are"
-                if count
-                else f"no column of the {len(header)} to predict from is"
-            )
-            meant = "" if count else did_you_mean(name, header)
-            raise InputError(
-                f"the model needs the column '{name}', but {held} called that{meant}; give the columns the names they "
-                f"had for the fit."
-            )
+        check_single(name, header, " for the fit")
     return table
 
 

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from exactsel.errors import InputError, did_you_mean
+from exactsel.errors import InputError
 from exactsel.files import write_bytes
 from exactsel.problem.checks import checked_names
+from exactsel.problem.coded_formula import check_single
 from exactsel.problem.coding import ColumnCoding
 from exactsel.problem.constraints import descriptions
 from exactsel.problem.design import DesignMatrix, is_design
@@ -176,17 +177,7 @@ class Model:
                     f"the model has several features called '{name}', so a table's cannot be found by name; pass an "
                     f"array with all {self.coef.size} features in their order."
                 )
-            if (count := header.count(name)) != 1:
-                held = (
-                    f"{count} columns to predict from are"
-                    if count
-                    else f"no column of the {len(header)} to predict from is"
-                )
-                meant = "" if count else did_you_mean(name, header)
-                raise InputError(
-                    f"the model needs the column '{name}', but {held} called that{meant}; give the columns the names "
-                    f"they had, or pass an array with all {self.coef.size} in their order."
-                )
+            check_single(name, header, f", or pass an array with all {self.coef.size} in their order")
         return numeric_matrix([columns[header.index(name)] for name in wanted], "the rows to predict", rounded=True)
 
 

@@ -196,8 +196,8 @@ def go_on(result: Result, limits: dict[str, Any]) -> Result:
     other = next((name for name in limits if name not in LIMITS), None)
     if other is not None:
         raise InputError(f"{other} is given, but only limits may change when a search resumes: {', '.join(LIMITS)}.")
-    anew: dict[str, Any] = {"time_limit": None, "node_limit": None, **limits}
-    settings, state = replace(search.settings, **anew), search.state
+    overrides: dict[str, Any] = {"time_limit": None, "node_limit": None, **limits}
+    settings, state = replace(search.settings, **overrides), search.state
     if not reopened(state, settings, search.problem):
         run = _search(search.problem, settings, search.how, start=result.support, signals=signals, compiled=True)
     else:

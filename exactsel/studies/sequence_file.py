@@ -172,10 +172,10 @@ def record_of(changes: Mapping[str, Any]) -> Record:
 
 def pool_parts(pool: SolutionPool) -> Iterator[bytes]:
     """The open regions of a pool, as nodes, in parts none of which is large."""
-    nobody = InfimumPoint()
+    no_witness = InfimumPoint()
     for first in range(0, len(pool.open), NODES_IN_PART):
         part = enumerate(pool.open[first : first + NODES_IN_PART], first)
-        nodes = [Node(at, -1, 0, region, -math.inf, nobody, warm) for at, (region, warm) in part]
+        nodes = [Node(at, -1, 0, region, -math.inf, no_witness, warm) for at, (region, warm) in part]
         yield to_bytes(packed_nodes(NodeTable.of(nodes, nodes[0].state.size)))
 
 

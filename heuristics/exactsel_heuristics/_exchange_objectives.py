@@ -163,8 +163,8 @@ def reconstruction_descents(problem: ColumnSubsetProblem) -> Descents:
         )
     G = problem.objective.gram
     objective = Reconstruction(np.array(G), G @ G, np.diagonal(G).copy())
-    nobody = np.zeros(d, dtype=bool)
-    return Descents(objective, nobody, ~nobody, problem.k, IMPROVEMENT * problem.null_objective, 8.0 * d, 10.0 * d)
+    none = np.zeros(d, dtype=bool)
+    return Descents(objective, none, ~none, problem.k, IMPROVEMENT * problem.null_objective, 8.0 * d, 10.0 * d)
 
 
 def padded_rows(supports: Sequence[Sequence[int]], k: int) -> IntArray:

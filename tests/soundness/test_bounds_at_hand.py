@@ -186,3 +186,26 @@ def test_time_is_kept_for_it_while_kernels_are_compiled(clock):
     with Watch(3600.0, early=600.0) as watch:
         clock.jump(3100.0)
         assert not watch.over
+
+
+@pytest.mark.parametrize("cases", [12, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("loss", ["quadratic", "huber", "logistic", "poisson", "squared_hinge"])
+def test_no_model_is_below_the_bound_of_a_heuristic(loss, cases):
+    """Wide data with a small ridge, where the root's own bound says nothing and this one takes its place."""
+    rng = np.random.default_rng(1)
+    above = 0
+    for _ in range(cases):
+        n, d = int(rng.integers(2, 6)), int(rng.integers(2, 8))
+        A, y = data(rng, n, d), np.round(rng.normal(size=n), 1)
+        if loss == "poisson":
+            A, y = np.clip(A, -3.0, 3.0), rng.poisson(2.0, n).astype(float)
+        elif loss in ("logistic", "squared_hinge"):
+            y = np.where(y > 0, 1.0, -1.0)
+        lam, k = 10.0 ** rng.integers(-6, 1), int(rng.choice([1, 2, d]))
+        problem = Problem(A, y, min(k, d), loss=Huber(0.7) if loss == "huber" else loss, lam=lam)
+        best = best_value(problem)
+        result = heuristics.run("forward", problem)
+        assert result.lower <= best + 1e-9 * max(abs(best), problem.null_objective)
+        assert result.upper >= best - 1e-9 * max(abs(best), problem.null_objective)
+        above += result.lower > problem.infimum
+    assert above > cases // 2, "the case to be tested"
