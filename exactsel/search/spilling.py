@@ -9,6 +9,7 @@ which they would be without any limit, and the tree is the same. Of a node on th
 from __future__ import annotations
 
 import sqlite3
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from heapq import heapify, heappush
@@ -56,10 +57,11 @@ class Room(Protocol):
 
 
 class TemporaryNodeStore:
-    """A database without a name, which is gone with the process."""
+    """A database without a name, which is gone with the store."""
 
     def __init__(self) -> None:
         self._connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        weakref.finalize(self, self._connection.close)
         # Kept in memory, where what is undone is small: without one a full disk would damage the chunks that are there.
         self._run("PRAGMA journal_mode = MEMORY")
         self._run("CREATE TABLE chunk (number INTEGER PRIMARY KEY, data BLOB, keys BLOB)")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import sqlite3
+
 import numpy as np
 import pytest
 from every_search import SEARCHES, every_second
@@ -84,6 +87,15 @@ def _act(actions, usual, tested):
         assert len(tested) == len(usual)
         assert tested.lower() == usual.lower()
     assert tested.cold == sum(len(chunk.bounds) for chunk in tested._cold) <= len(tested)
+
+
+def test_a_store_that_is_gone_leaves_no_connection_open():
+    store = TemporaryNodeStore()
+    connection = store._connection
+    del store
+    gc.collect()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("SELECT 1")
 
 
 def test_points_of_more_curvatures_than_are_packed_together(monkeypatch):
