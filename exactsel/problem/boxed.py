@@ -12,6 +12,7 @@ from exactsel.arguments import entries, with_aliases
 from exactsel.errors import InputError, UnsupportedError, option
 from exactsel.problem.box_limits import checked_limits, columns_behind, largest_size, named_limits
 from exactsel.problem.capabilities import COEFFICIENT_BOUNDS, FREE_COEFFICIENTS
+from exactsel.problem.coefficient_bounds import CoefficientBounds
 from exactsel.problem.equalities import named_equalities, with_equalities
 from exactsel.problem.groups import matching
 from exactsel.problem.interface import is_problem
@@ -72,7 +73,8 @@ def with_bounds(
             f"limits on coefficients other than 0 go with features as they are, for scaling rounds them; leave "
             f"{option('standardize')} out, or scale the features yourself."
         )
-    return Problem.held(problem.objective, problem.units, problem.k, (given_lower, given_upper))
+    bounds = CoefficientBounds(problem.objective, given_lower, given_upper)
+    return Problem.held(problem.objective.within(bounds), problem.units, problem.k)
 
 
 def _check_kind(problem: Problem) -> None:

@@ -36,3 +36,8 @@ PLAIN_REGRESSION = FREE_COEFFICIENTS | SINGLE_COLUMNS
 
 GROUPED_REGRESSION = FREE_COEFFICIENTS | GROUPS
 """Groups of columns with free coefficients."""
+
+
+def within_bounds(free: Capability) -> Capability:
+    """The properties of an objective whose coefficients are free, when they have bounds."""
+    return free & ~FREE_COEFFICIENTS | COEFFICIENT_BOUNDS

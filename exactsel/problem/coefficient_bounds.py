@@ -35,7 +35,7 @@ class CoefficientBounds:
     Parameters
     ----------
     objective : Objective
-        P as it is searched, equalities included.
+        P as it is searched, equalities included, with free coefficients.
     given_lower, given_upper : array (columns,)
         Of the columns as they were given, read-only.
     """
@@ -51,6 +51,12 @@ class CoefficientBounds:
         self.lower.flags.writeable = self.upper.flags.writeable = False
         self.equalities = None if objective.equalities is None else EqualityFits(objective, self.lower, self.upper)
         """How models are fitted that meet linear equalities; None where there are none."""
+
+    def on(self, objective: Objective) -> CoefficientBounds:
+        """The same bounds, of another objective on the same columns as they were given."""
+        if objective is self.objective:
+            return self
+        return CoefficientBounds(objective, self.given_lower, self.given_upper)
 
     @cached_property
     def all_finite(self) -> bool:

@@ -133,7 +133,7 @@ def _of_design(objective: Objective, columns: IntArray) -> Fit:
 def on_columns(objective: Objective, columns: IntArray) -> Objective:
     """The objective of some columns as they are searched, which become a table; of one where there are none."""
     AT = objective.AT[columns if columns.size else np.zeros(1, dtype=np.int64)]  # a table has a column
-    return replace(objective, AT=AT, preparation=None, before=None, divisors=None, shared={})
+    return replace(objective, AT=AT, preparation=None, before=None, divisors=None, coefficient_bounds=None, shared={})
 
 
 def among_all(fit: Fit, columns: IntArray, d: int) -> Fit:

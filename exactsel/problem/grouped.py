@@ -59,4 +59,4 @@ class GroupedProblem(Problem):
         units = GroupedUnits.of_columns(problem.units, groups, force_in, force_out)
         arguments = {"hierarchy": hierarchy, "hierarchy_kind": hierarchy_kind, "not_both": not_both}
         units = one_by_one(under(units, arguments))
-        self._settle(problem.objective, units, units.limited(problem.k), problem.given_bounds)
+        self._settle(problem.objective, units, units.limited(problem.k))

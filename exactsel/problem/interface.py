@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
 
 from exactsel.errors import InputError
 from exactsel.problem.capabilities import (
     COEFFICIENT_BOUNDS,
     COEFFICIENTS,
-    FREE_COEFFICIENTS,
     GROUPS,
     RECONSTRUCTION,
     SINGLE_COLUMNS,
@@ -19,7 +18,6 @@ from exactsel.problem.capabilities import (
 from exactsel.problem.checks import checked_k
 from exactsel.problem.equality_start import admissible_support
 from exactsel.problem.fit import Fit
-from exactsel.problem.objective import Objective
 from exactsel.problem.preparing import Preparation
 from exactsel.problem.searched import to_search_with
 from exactsel.problem.subset_objective import SubsetObjective
@@ -32,9 +30,6 @@ if TYPE_CHECKING:
     from exactsel.problem.column_subset import ColumnSubsetProblem
     from exactsel.problem.regression import Problem
 
-GivenBounds: TypeAlias = tuple[FloatArray, FloatArray]
-"""Lower and upper bounds of coefficients (columns,) of the columns as they were given, read-only."""
-
 Self = TypeVar("Self", bound="SubsetProblem")
 
 
@@ -45,7 +40,7 @@ class SubsetProblem:
     """
 
     objective: SubsetObjective
-    """What is minimised, over admissible models; the same whatever is demanded of them."""
+    """What is minimised, coefficient bounds included; the same whatever is demanded of the choice."""
     units: Units
     """What is chosen, and what is demanded of the choice."""
     k: int
@@ -59,51 +54,39 @@ class SubsetProblem:
     feature_names: tuple[str, ...] | None
     valid_for: str
     """The models in words that bounds are about, where the data do not limit coefficients; else empty."""
-    coefficient_bounds: CoefficientBounds | None = None
-    """Between what the coefficients of a model must lie; None where they are free, or where there are none."""
     first_support: tuple[int, ...] | None = None
     """Units a search begins with where the empty model is not admissible; None where it is, or force_in's are."""
     _of_units: tuple[str, ...] = ("feature_names", "force_in", "force_out")
     """What :meth:`replace` changes of the units; all but k and these is the objective's."""
 
     @classmethod
-    def of(
-        cls: type[Self], objective: SubsetObjective, units: Units, k: int, bounds: GivenBounds | None = None
-    ) -> Self:
+    def of(cls: type[Self], objective: SubsetObjective, units: Units, k: int) -> Self:
         """The problem of choosing at most k of these units, k being known to be no more than there are."""
         problem = object.__new__(cls)
-        problem._settle(objective, units, k, bounds)
+        problem._settle(objective, units, k)
         return problem
 
     @classmethod
-    def held(
-        cls: type[Self], objective: SubsetObjective, units: Units, k: int, bounds: GivenBounds | None = None
-    ) -> Self:
+    def held(cls: type[Self], objective: SubsetObjective, units: Units, k: int) -> Self:
         """The same where the objective is the one to search with as it is."""
         problem = object.__new__(cls)
-        problem._hold(objective, units, k, bounds)
+        problem._hold(objective, units, k)
         return problem
 
-    def _settle(self, objective: SubsetObjective, units: Units, k: int, bounds: GivenBounds | None = None) -> None:
+    def _settle(self, objective: SubsetObjective, units: Units, k: int) -> None:
         """Store the parts, and freeze."""
         units.check(k)
-        self._hold(to_search_with(objective, units, k), units, k, bounds)
+        self._hold(to_search_with(objective, units, k), units, k)
 
-    def _hold(self, objective: SubsetObjective, units: Units, k: int, bounds: GivenBounds | None) -> None:
+    def _hold(self, objective: SubsetObjective, units: Units, k: int) -> None:
         """Store the parts, and freeze; the objective is one to search with."""
         self.objective, self.units, self.k = objective, units, k
         self.capabilities = objective.capabilities | (GROUPS if units.grouped else SINGLE_COLUMNS)
         self.d, self.n, self.AT = units.d, objective.n, objective.AT
         self.feature_names, self.valid_for = units.names, objective.valid_for
         self.force_in, self.force_out = units.force_in, units.force_out
-        if bounds is not None:
-            from exactsel.problem.coefficient_bounds import CoefficientBounds
-
-            assert isinstance(objective, Objective)  # selections have no coefficients
-            self.coefficient_bounds = CoefficientBounds(objective, *bounds)
-            self.capabilities = self.capabilities & ~FREE_COEFFICIENTS | COEFFICIENT_BOUNDS
-            if objective.equalities is not None:
-                self.first_support = admissible_support(self, k)
+        if objective.coefficient_bounds is not None and objective.equalities is not None:
+            self.first_support = admissible_support(self, k)
         self._frozen = True
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -166,14 +149,13 @@ class SubsetProblem:
         return self.objective.at_zero if equalities is None else equalities.null_objective
 
     @property
-    def given_bounds(self) -> GivenBounds | None:
-        """The coefficient bounds as they were given; None where coefficients are free."""
-        bounds = self.coefficient_bounds
-        return None if bounds is None else (bounds.given_lower, bounds.given_upper)
+    def coefficient_bounds(self) -> CoefficientBounds | None:
+        """Between what the coefficients of a model must lie; None where they are free, or where there are none."""
+        return self.objective.coefficient_bounds
 
     @cached_property
     def _free(self: Self) -> Self:
-        return self.held(self.objective, self.units, self.k)
+        return self.held(self.objective.free, self.units, self.k)
 
     @property
     def without_coefficient_bounds(self: Self) -> Self:
@@ -207,22 +189,20 @@ class SubsetProblem:
     @cached_property
     def hash(self) -> str:
         """sha256 over everything that defines the problem (names excluded)."""
-        bounds = self.coefficient_bounds
-        limited = {} if bounds is None or bounds.none else {"bounds": bounds.entry()}
-        return self.objective.hash_with(**{"k": self.k} | self.units.entries() | limited)
+        return self.objective.hash_with(**{"k": self.k} | self.units.entries())
 
     def fit(self, columns: Iterable[int]) -> Fit:
         """The best admissible model on ``columns`` only, from the data; where groups are chosen, on these groups."""
         chosen = ascending(columns)
         held = self.units.columns_of(chosen)
-        return self.units.fitted(chosen, (self.coefficient_bounds or self.objective).fit(held))
+        return self.units.fitted(chosen, self.objective.fit(held))
 
     def objectives(self, supports: IntArray, threads: int | None = None) -> FloatArray:
         """Minimal objective on each support (a row of numbers padded with -1), quick rather than exact.
 
         nan where that fails: :meth:`fit` handles such supports. ``threads`` share the work, all cores by default.
         """
-        return (self.coefficient_bounds or self.objective).minima(self.units.in_columns(supports), threads)
+        return self.objective.minima(self.units.in_columns(supports), threads)
 
     def solved_from_data(self, state: StateArray, allowed: IntArray) -> tuple[float, FloatArray] | None:
         """A bound of a convex region, whose models may have the units ``allowed``, and the model that proves it.
@@ -239,7 +219,7 @@ class SubsetProblem:
         k = checked_k(changes.pop("k", self.k), self.units.columns)
         demanded = {name: changes.pop(name) for name in self._of_units if name in changes}
         objective, units = self.objective.replace(**changes), self.units.replace(**demanded)
-        return self.of(objective, units, units.limited(k), self.given_bounds)
+        return self.of(objective, units, units.limited(k))
 
     def describe(self) -> dict[str, Any]:
         """The problem as plain data, without its arrays. Where groups are chosen, ``d`` counts them."""

@@ -1,15 +1,16 @@
-"""The objective: data, loss and lam, and all that can be said of models of its columns without a limit on them.
+"""The objective: data, loss, lam and coefficient bounds, and all that can be said of models of its columns.
 
     P(x) = L(Ax) + (lam/2) ||x||^2
 
-L is a sum over rows (not a mean) and lam multiplies half the squared norm.
+L is a sum over rows (not a mean) and lam multiplies half the squared norm. Coefficient bounds are a further term, 0 for
+coefficients within them and infinite elsewhere (:mod:`exactsel.problem.coefficient_bounds`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,7 +31,8 @@ from exactsel.losses.huber import Huber
 from exactsel.losses.logistic import Logistic
 from exactsel.losses.poisson import Poisson
 from exactsel.losses.quadratic import Quadratic
-from exactsel.problem.capabilities import CLOSED_FORM, COEFFICIENTS, FREE_COEFFICIENTS, Capability
+from exactsel.losses.typical_curvature import typical_curvature
+from exactsel.problem.capabilities import CLOSED_FORM, COEFFICIENTS, FREE_COEFFICIENTS, Capability, within_bounds
 from exactsel.problem.checks import checked_lam, make_loss, name_of_loss
 from exactsel.problem.design import freeze, squared_lengths
 from exactsel.problem.fit import Fit, fit_support
@@ -40,11 +42,15 @@ from exactsel.problem.minima import minima
 from exactsel.problem.preparing import Preparation, check_two_classes
 from exactsel.problem.reduction import Reduction
 from exactsel.problem.ridge_limits import RidgeLimits
+from exactsel.problem.shared_property import shared_property
 from exactsel.problem.storing import raw_data
 from exactsel.problem.subset_objective import SubsetObjective
 from exactsel.rounding import UNIT
 from exactsel.types import FloatArray, IntArray, StateArray
 from exactsel_certificates.equalities import Equalities
+
+if TYPE_CHECKING:
+    from exactsel.problem.coefficient_bounds import CoefficientBounds
 
 ALMOST_FLAT = 1e-6
 """Times the longest column and the slopes at the empty model: gradients are judged on this scale at least."""
@@ -58,13 +64,12 @@ FREE = (Quadratic, Huber, Logistic, Poisson)
 ROWS_AT_ONCE = 65_536
 """Rows of which the columns of a model are brought together."""
 
-_DATA_ONLY = ("gram", "norms", "raw", "reduced", "shortest_share", "spectral_norm_squared")
-"""Cached properties that depend on the data alone."""
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Objective(SubsetObjective):
-    """P(x) of all columns; calling it gives its value. Made by :meth:`of`; no part of it can be changed."""
+    """P(x) of all columns; calling it gives its value, whether or not x lies within bounds. Made by :meth:`of`; no part
+    of it can be changed.
+    """
 
     kind: ClassVar[str] = "regression"
     AT: FloatArray
@@ -84,8 +89,9 @@ class Objective(SubsetObjective):
     before: Objective | None = None
     divisors: FloatArray | None = None
     equalities: Equalities | None = None
+    coefficient_bounds: CoefficientBounds | None = None
     shared: dict[Any, Any] = field(default_factory=dict)
-    """What was worked out from A and y and serves other k and lam as well; handed on by :meth:`replace`."""
+    """What was worked out from A and y and serves other k, lam and bounds as well; handed on by :meth:`replace`."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a copy, as another process is sent one: its data cannot be changed either, nor are they of another
@@ -93,9 +99,9 @@ class Objective(SubsetObjective):
         """
         self.__dict__.update(state)
         freeze(self.AT, self.y)
-        if "raw" in state:
+        if "raw" in self.shared:
             self.raw.whole.flags.writeable = self.raw.y.flags.writeable = False
-        if "gram" in state:
+        if "gram" in self.shared:
             self.gram.AT.flags.writeable = False
 
     @classmethod
@@ -112,7 +118,16 @@ class Objective(SubsetObjective):
         """The same objective, known to be on data prepared in this way."""
         if prep.loss_intercept:
             check_two_classes(self.y, self.loss.name)
-        return replace(self, preparation=prep, weights=prep.loss_weights, intercept=prep.loss_intercept)
+        return replace(self, preparation=prep, weights=prep.loss_weights, intercept=prep.loss_intercept, shared={})
+
+    def within(self, bounds: CoefficientBounds | None) -> Objective:
+        """The same with these bounds of coefficients, in the place of those there are."""
+        return self.free if bounds is None else replace(self.free, coefficient_bounds=bounds.on(self.free))
+
+    @property
+    def free(self) -> Objective:
+        """The objective without coefficient bounds; itself where there are none."""
+        return self if self.coefficient_bounds is None else self.coefficient_bounds.objective
 
     def replace(self, **changes: Any) -> Objective:
         """The objective with some of loss, lam, delta changed; what was worked out from the data alone is kept."""
@@ -120,9 +135,9 @@ class Objective(SubsetObjective):
             return self
         if self.before is not None:
             # A ridge would be one on columns as they were.
-            if "gram" in self.__dict__ and self.divisors is not None:
-                self.before.__dict__.setdefault("gram", multiplied(self.gram, self.before.AT, self.divisors))
-            return self.before.replace(**changes)
+            if "gram" in self.shared and self.divisors is not None:
+                self.before.shared.setdefault("gram", multiplied(self.gram, self.before.AT, self.divisors))
+            return self.before.replace(**changes).within(self.coefficient_bounds)
         arguments = {"loss": self.loss, "lam": self.lam, "delta": None, **changes}
         if "loss" not in changes and changes.get("delta") is not None and isinstance(self.loss, Huber):
             arguments["loss"] = self.loss.name
@@ -133,10 +148,7 @@ class Objective(SubsetObjective):
         if self.equalities is not None and name_of_loss(arguments["loss"]) != "quadratic":
             raise UnsupportedError("equalities go with quadratic loss; make a new problem without them.")
         new = Objective.of(self.AT, self.y, **arguments)
-        cache = {name: self.__dict__[name] for name in _DATA_ONLY if name in self.__dict__}
-        replaced = replace(self, loss=new.loss, lam=new.lam)
-        replaced.__dict__.update(cache)
-        return replaced
+        return replace(self.free, loss=new.loss, lam=new.lam).within(self.coefficient_bounds)
 
     @property
     def close_enough(self) -> float:
@@ -147,22 +159,14 @@ class Objective(SubsetObjective):
 
     @cached_property
     def steepness(self) -> float:
-        """A curvature that rows have about: the smoothness of the loss, or where it has none, twice the largest that a
-        row has without a model or at its own minimum. Steps begin with it; no bound rests on it.
-        """
-        smoothness = float(self.loss.smoothness)
-        if np.isfinite(smoothness):
-            return smoothness
-        loss, targets = self.loss, [float(t) for t in np.unique(self.y)]
-        where = [(0.0, t) for t in targets]
-        if hasattr(loss, "point_conjugate_derivative"):
-            where += [(loss.point_conjugate_derivative(loss, 0.0, t), t) for t in targets]
-        return 2.0 * max(loss.point_curvature(loss, z, t) for z, t in where)
+        """A curvature that rows have about; steps begin with it, and no bound rests on it."""
+        return typical_curvature(self.loss, self.y)
 
     @property
     def capabilities(self) -> Capability:
-        """What its models are, where their coefficients have no bounds."""
-        return COEFFICIENTS | (CLOSED_FORM if self.is_quadratic else FREE_COEFFICIENTS)
+        """What its models are."""
+        free = COEFFICIENTS | (CLOSED_FORM if self.is_quadratic else FREE_COEFFICIENTS)
+        return free if self.coefficient_bounds is None else within_bounds(free)
 
     @property
     def is_quadratic(self) -> bool:
@@ -222,14 +226,16 @@ class Objective(SubsetObjective):
         }  # fmt: skip
         preparation = self.preparation
         header |= {} if self.equalities is None else {"equalities": self.equalities.entry()}
+        bounds = self.coefficient_bounds
+        header |= {} if bounds is None or bounds.none else {"bounds": bounds.entry()}
         return data_hash(header, self.AT, self.y) if preparation is None else prepared_hash(header, preparation)
 
-    @cached_property
+    @shared_property
     def norms(self) -> FloatArray:
         """Upper estimates of the column norms (d,)."""
         return np.asarray(np.sqrt(squared_lengths(self.AT)) * (1.0 + (self.n + 8) * UNIT))
 
-    @cached_property
+    @shared_property
     def gram(self) -> GramData:
         """G = A'A, A'y and ||y||^2/2: all the quadratic loss needs; A itself where it is smaller than G."""
         return gram_data(self.AT, self.y, self.norms)
@@ -241,12 +247,12 @@ class Objective(SubsetObjective):
         hessian[np.diag_indices(self.d)] += self.lam
         return hessian
 
-    @cached_property
+    @shared_property
     def raw(self) -> RawData:
         """The data in the form kernels take; its norms are those of the columns as they are stored."""
         return raw_data(self.AT, self.y, self.intercept)
 
-    @cached_property
+    @shared_property
     def reduced(self) -> tuple[FloatArray, FloatArray]:
         """A and y rotated and cut to at most d + 1 rows: every least-squares fit is the same on these."""
         if self.n <= self.d + 1:
@@ -254,7 +260,7 @@ class Objective(SubsetObjective):
         factor = triangle(self.A, self.y)
         return factor[:, :-1], factor[:, -1]
 
-    @cached_property
+    @shared_property
     def spectral_norm_squared(self) -> float:
         """The largest eigenvalue of A'A, or of A' diag(w) A where the loss has weights, slightly enlarged."""
         if min(self.d, self.n) > DENSE_UP_TO or self.on_demand:
@@ -288,7 +294,7 @@ class Objective(SubsetObjective):
         """A'A times a vector; two products with A where A'A itself is not needed, as it may not fit into memory."""
         if self.weights is not None:
             return np.asarray(self.AT @ ((vector @ self.AT) * self.weights))
-        return self.gram.G @ vector if "gram" in self.__dict__ else self.AT @ (vector @ self.AT)
+        return self.gram.G @ vector if "gram" in self.shared else self.AT @ (vector @ self.AT)
 
     def __call__(self, x: ArrayLike) -> float:
         """P(x) for a full coefficient vector (d,), computed from the data."""
@@ -318,19 +324,21 @@ class Objective(SubsetObjective):
         return max(float(np.linalg.norm(self.AT @ slopes)), ALMOST_FLAT * steepest)
 
     def fit(self, columns: IntArray) -> Fit:
-        """The best model on ``columns``, see :func:`exactsel.problem.fit.fit_support`."""
-        return fit_support(self, columns)
+        """The best admissible model on ``columns``, see :func:`exactsel.problem.fit.fit_support`."""
+        bounds = self.coefficient_bounds
+        return fit_support(self, columns) if bounds is None else bounds.fit(columns)
 
     def minima(self, supports: IntArray, threads: int | None = None) -> FloatArray:
         """The smallest value on each set of columns, see :func:`exactsel.problem.minima.minima`."""
-        return minima(self, supports, threads)
+        bounds = self.coefficient_bounds
+        return minima(self, supports, threads) if bounds is None else bounds.minima(supports, threads)
 
     @cached_property
     def recent_fits(self) -> dict[bytes, Fit]:
         """Recent fits, by their columns (see :func:`exactsel.problem.fit.fit_support`)."""
         return {}
 
-    @cached_property
+    @shared_property
     def shortest_share(self) -> float:
         """Length of the shortest column that is not zero, as a part of that of the longest; 1 where all are zero."""
         lengths = self.norms[self.norms > 0.0]

@@ -31,7 +31,7 @@ class Reconstruction(SubsetObjective):
     kind = "css"
     capabilities = RECONSTRUCTION
     lam = infimum = 0.0
-    loss = preparation = reduction = ridge_limits = before = divisors = equalities = None
+    loss = preparation = reduction = ridge_limits = before = divisors = equalities = coefficient_bounds = None
     text = "||A - S S⁺ A||², the part of the matrix the chosen columns S leave unexplained"
 
     @cached_property

@@ -287,11 +287,11 @@ class Problem(SubsetProblem):
     def inner(self) -> Problem:
         """The problem of choosing among all columns, without a limit, demands or coefficient bounds."""
         units = Units(self.units.columns, self.units.column_names, coding=self.units.coding)
-        return Problem.held(self.objective, units, units.d)  # its ridge too, where a small one stands for none
+        return Problem.held(self.objective.free, units, units.d)  # its ridge too, where a small one stands for none
 
     def choosing(self, units: Units, k: int) -> Problem:
         """The same objective and bounds, where at most k of other units on the same columns are chosen."""
-        return Problem.of(self.objective, units, k, self.given_bounds)
+        return Problem.of(self.objective, units, k)
 
     def bound_at(self, x: FloatArray, state: StateArray) -> float:
         """The dual bound of the region ``state`` (d,) at the gradient of L at Ax; x is (columns,), any model.

@@ -17,7 +17,7 @@ def without_restrictions(problem: SubsetProblem) -> SubsetProblem:
     """The same objective and regions, every coefficient and every set of units being admissible; mostly itself."""
     if problem.units.constraint is None:
         return problem.without_coefficient_bounds
-    return problem.held(problem.objective, problem.units.under(None), problem.k)
+    return problem.held(problem.objective.free, problem.units.under(None), problem.k)
 
 
 def is_restricted(problem: SubsetProblem) -> bool:

@@ -21,6 +21,12 @@ def to_search_with(objective: SubsetObjective, units: Units, k: int) -> SubsetOb
     """
     if not isinstance(objective, Objective):
         return objective  # its columns are in no other units
+    searched = _free_to_search_with(objective.free, units, k)
+    return objective if searched is objective.free else searched.within(objective.coefficient_bounds)
+
+
+def _free_to_search_with(objective: Objective, units: Units, k: int) -> Objective:
+    """The same of an objective without coefficient bounds, which say nothing of units."""
     if objective.on_demand:
         if units.grouped or units.constraint is not None:
             refuse_design(objective.AT, "a table of the features of groups or of a hierarchy")

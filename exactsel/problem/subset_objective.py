@@ -6,7 +6,7 @@ What belongs to one kind of objective alone, as a ridge or a preparation, is Non
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from exactsel.problem.design import is_design
 from exactsel.types import FloatArray, IntArray
@@ -14,11 +14,14 @@ from exactsel.types import FloatArray, IntArray
 if TYPE_CHECKING:
     from exactsel.losses.base import Loss
     from exactsel.problem.capabilities import Capability
+    from exactsel.problem.coefficient_bounds import CoefficientBounds
     from exactsel.problem.fit import Fit
     from exactsel.problem.preparing import Preparation
     from exactsel.problem.reduction import Reduction
     from exactsel.problem.ridge_limits import RidgeLimits
     from exactsel_certificates.equalities import Equalities
+
+Self = TypeVar("Self", bound="SubsetObjective")
 
 
 class SubsetObjective:
@@ -48,11 +51,23 @@ class SubsetObjective:
     are not."""
     equalities: Equalities | None
     """Linear equalities that the last rows stand for, see :mod:`exactsel.problem.equalities`."""
+    coefficient_bounds: CoefficientBounds | None
+    """Between what coefficients must lie; None where they are free, or where there are none."""
 
     @property
     def capabilities(self) -> Capability:
-        """What its models are, where their coefficients have no bounds."""
+        """What its models are."""
         raise NotImplementedError
+
+    @property
+    def free(self: Self) -> Self:
+        """The objective without coefficient bounds; itself where there are none."""
+        return self
+
+    def within(self: Self, bounds: CoefficientBounds | None) -> Self:
+        """The same with these bounds of coefficients, in the place of those there are."""
+        assert bounds is None  # selections have no coefficients
+        return self
 
     @property
     def A(self) -> FloatArray:

@@ -96,4 +96,4 @@ def knowing_coding(problem: Problem, coding: ColumnCoding | None) -> Problem:
     """The problem, which knows how its columns were coded."""
     if coding is None:
         return problem
-    return Problem.held(problem.objective, replace(problem.units, coding=coding), problem.k, problem.given_bounds)
+    return Problem.held(problem.objective, replace(problem.units, coding=coding), problem.k)

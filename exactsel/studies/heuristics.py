@@ -296,10 +296,9 @@ def _bounded(
 
 def _prepares_for(problem: SubsetProblem) -> float:
     """Seconds, roughly, for the Gram matrix without which a search of quadratic loss does not begin."""
-    objective = problem.objective
-    if not problem.has(CLOSED_FORM) or "gram" in vars(objective):
+    if not is_regression(problem, CLOSED_FORM) or "gram" in problem.shared:
         return 0.0
-    return problem.n * objective.d**2 / MULTIPLICATIONS
+    return problem.n * problem.objective.d**2 / MULTIPLICATIONS
 
 
 def _unsearched(problem: SubsetProblem, settings: Settings, support: tuple[int, ...]) -> Result:

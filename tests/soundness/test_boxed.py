@@ -337,5 +337,5 @@ def test_bounds_stay_with_the_problem():
         assert np.all(problem.fit(range(problem.d)).coef >= 0.0)
         assert problem.hash != problem.without_coefficient_bounds.hash
         assert problem.without_coefficient_bounds.has(FREE_COEFFICIENTS)
-        assert problem.objective is problem.without_coefficient_bounds.objective
+        assert problem.objective.free is problem.without_coefficient_bounds.objective
     assert plain.without_coefficient_bounds is plain

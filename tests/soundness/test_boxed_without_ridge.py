@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from boxed_cases import enumerated_fit
+from boxed_cases import enumerated_fit, given_bounds
 from boxed_files import claiming, random_proof
 from corrupted import check
 from recorded import second_opinion
@@ -60,7 +60,7 @@ def test_intercept_weights_and_scaling(seed, tmp_path):
         matrix = centred[:, chosen] / length[chosen]
         if not finite:
             return 0.5 * float(nnls(matrix, off)[1]) ** 2
-        limits = [side[chosen] * length[chosen] for side in problem.given_bounds]
+        limits = [side[chosen] * length[chosen] for side in given_bounds(problem)]
         return float(lsq_linear(matrix, off, limits, method="bvls", tol=1e-14).cost)
 
     best = min(least([*chosen]) for chosen in itertools.combinations(range(5), k))

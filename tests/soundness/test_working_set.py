@@ -234,7 +234,7 @@ def test_wide_data_within_limits_close_without_a_product_of_all_columns():
     result = solve(problem, signals=(), time_limit=60.0)
     assert result.reached
     assert result.support == (0, 1)
-    assert "gram" not in vars(problem.objective)
+    assert "gram" not in problem.shared
 
 
 def test_an_infinite_size_of_coefficients_is_refused_in_words_that_are_true():

@@ -29,7 +29,7 @@ def _children(problem):
 
 
 def _at_least(bound, problem):
-    return tuple(np.flatnonzero(problem.given_bounds[0] == bound))
+    return tuple(np.flatnonzero(problem.coefficient_bounds.given_lower == bound))
 
 
 DOORS = {

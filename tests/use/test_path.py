@@ -5,14 +5,13 @@ from __future__ import annotations
 import io
 import json
 import re
-from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from exactsel import ColumnSubsetProblem, Problem, ProgressLog, solve, solve_path
+from exactsel import ColumnSubsetProblem, Problem, ProgressLog, boxed, solve, solve_path
 from exactsel.cli.main import cli
 from exactsel.errors import InputError
 from exactsel.observers.terminal import fitting, terminal_width
@@ -65,6 +64,7 @@ def test_what_depends_on_the_data_alone_is_shared(problem):
     gram = problem.gram
     other = problem.replace(k=2, lam=3.0)
     assert other.gram is gram
+    assert boxed(problem, positive=[0]).gram is gram
     assert other.AT is problem.AT
     assert (other.k, other.lam) == (2, 3.0)
     assert other.hash != problem.hash
@@ -77,10 +77,14 @@ def test_what_depends_on_the_data_alone_is_shared(problem):
 
 def test_a_path_works_out_once_what_depends_on_the_data_alone(problem, monkeypatch):
     made = []
-    original = Objective.__dict__["gram"].func
-    counted = cached_property(lambda self: made.append(self.lam) or original(self))
-    counted.__set_name__(Objective, "gram")
-    monkeypatch.setattr(Objective, "gram", counted)
+    gram = Objective.__dict__["gram"]
+    original = gram.function
+
+    def counted(objective):
+        made.append(objective.lam)
+        return original(objective)
+
+    monkeypatch.setattr(gram, "function", counted)
     solve_path(problem.replace(), threads=1)
     assert len(made) == 1
 
