@@ -49,6 +49,7 @@ from exactsel.kernels.node import (
     write_solved,
 )
 from exactsel.problem.capabilities import CLOSED_FORM, COEFFICIENT_BOUNDS, COEFFICIENTS
+from exactsel.problem.read_only import read_only
 from exactsel.problem.regression import Problem
 from exactsel.types import FloatArray, IntArray, StateArray
 
@@ -97,7 +98,7 @@ def _known_curvature(problem: Problem, options: BoundOptions) -> FloatArray | No
 def outwards(limits: FloatArray, scale: FloatArray, end: float) -> FloatArray:
     """Limits (d,) in other units, never narrower: one that underflows would cost a column what it may gain."""
     with np.errstate(all="ignore"):
-        return np.where(limits == 0.0, 0.0, np.nextafter(limits * scale, end))
+        return read_only(np.where(limits == 0.0, 0.0, np.nextafter(limits * scale, end)))
 
 
 class PreparedBoxed(PreparedAcceleratedGradient):

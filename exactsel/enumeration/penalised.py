@@ -30,6 +30,7 @@ from exactsel.kernels.penalised import evaluate, penalised_bound, relax_penalise
 from exactsel.kernels.penalised_descent import PenalisedGram, PenalisedRows, shares_of
 from exactsel.problem.capabilities import CLOSED_FORM
 from exactsel.problem.design import is_design
+from exactsel.problem.read_only import read_only
 from exactsel.problem.regression import Problem
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
 
@@ -54,7 +55,7 @@ def penalised_data(problem: Problem, price: float, seconds: float | None) -> tup
     """
     free = problem.without_coefficient_bounds
     objective, d = free.objective, free.d
-    lower, upper, limited = np.full(d, -np.inf), np.full(d, np.inf), False
+    lower, upper, limited = read_only(np.full(d, -np.inf)), read_only(np.full(d, np.inf)), False
     limits = problem.coefficient_bounds
     if limits is not None:
         lower, upper, limited = limits.lower, limits.upper, True

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from exactsel.arguments import entries, shown
 from exactsel.errors import InputError, option
+from exactsel.problem.read_only import read_only
 from exactsel.problem.units import Units
 from exactsel.types import FloatArray
 
@@ -29,8 +30,7 @@ def checked_limits(values: ArrayLike, d: int, side: str) -> FloatArray:
         )
     if np.any(np.isnan(limits)):
         raise InputError(f"the {side} bound of feature {int(np.argmax(np.isnan(limits)))} is NaN; give a number.")
-    limits.flags.writeable = False
-    return limits
+    return read_only(limits)
 
 
 def gains_within(

@@ -11,6 +11,7 @@ from exactsel.kernels.box import gram_box_objectives, newton_box_objectives
 from exactsel.kernels.rows import loss_curvature, loss_gradient, loss_majorizer
 from exactsel.problem.minima import WORTH_SHARING, in_rows, on_tables
 from exactsel.problem.objective import Objective
+from exactsel.problem.read_only import read_only
 from exactsel.types import FloatArray, IntArray
 
 STEPS = 200
@@ -160,7 +161,9 @@ def minima_in_box(
     if objective.on_demand:
         return on_tables(
             objective, padded,
-            lambda table, columns, slots: minima_in_box(table, lower[columns], upper[columns], slots, threads),
+            lambda table, columns, slots: minima_in_box(
+                table, read_only(lower[columns]), read_only(upper[columns]), slots, threads
+            ),
         )  # fmt: skip
     values = np.full(len(padded), np.nan)
     with parallel_section(1 if len(padded) < WORTH_SHARING else threads or available_threads()):

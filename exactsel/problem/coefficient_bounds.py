@@ -24,6 +24,7 @@ from exactsel.problem.boxed_fit import flat_least_squares_in_box, least_squares_
 from exactsel.problem.equality_fit import EqualityFits
 from exactsel.problem.fit import Fit, among_all, fit_support, on_columns
 from exactsel.problem.objective import Objective
+from exactsel.problem.read_only import read_only
 from exactsel.problem.units import Units
 from exactsel.rounding import UNIT
 from exactsel.types import BoolArray, FloatArray, IntArray, StateArray
@@ -46,9 +47,9 @@ class CoefficientBounds:
         # There is nearly no ridge to limit the others, but no model beyond what is known beats the empty one.
         radii = objective.ridge_limits and objective.ridge_limits.limits
         most = np.full(objective.d, np.inf) if radii is None else radii.size
-        self.lower, self.upper = np.maximum(given_lower * divisors, -most), np.minimum(given_upper * divisors, most)
-        """(columns,) of the columns as they are searched, read-only."""
-        self.lower.flags.writeable = self.upper.flags.writeable = False
+        self.lower = read_only(np.maximum(given_lower * divisors, -most))
+        """(columns,) of the columns as they are searched."""
+        self.upper = read_only(np.minimum(given_upper * divisors, most))
         self.equalities = None if objective.equalities is None else EqualityFits(objective, self.lower, self.upper)
         """How models are fitted that meet linear equalities; None where there are none."""
 

@@ -23,6 +23,7 @@ from exactsel.kernels.box import gram_box_objectives
 from exactsel.kernels.refit import gram_objectives
 from exactsel.problem.capabilities import QUADRATIC_LOSS
 from exactsel.problem.gram_data import gram_data
+from exactsel.problem.read_only import read_only
 from exactsel.search.watch import Watch
 from exactsel.solving.small import is_small
 from exactsel.studies.best_search import AcrossSizes
@@ -197,7 +198,7 @@ class _Run:
         gram = gram_data(objective.AT[columns], objective.y, objective.norms[columns])[:3]
         with parallel_section(1):
             if limits is not None:
-                lower, upper = limits.lower[columns], limits.upper[columns]
+                lower, upper = read_only(limits.lower[columns]), read_only(limits.upper[columns])
                 gram_box_objectives(*gram, objective.lam, lower, upper, local, costs)
             else:
                 gram_objectives(*gram, objective.lam, local, costs)
