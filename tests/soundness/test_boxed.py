@@ -331,6 +331,10 @@ def test_bounds_stay_with_the_problem():
     bounded = boxed(plain, "all")
     grouped = GroupedProblem(bounded, [0, 0, 1, 1, 2, 2])
     others = [bounded.replace(k=2), bounded.replace(lam=1.0), bounded.choosing(plain.units, 2), grouped]
+    # Without a ridge columns are searched in other units, which a ridge gives up.
+    unpenalised = boxed(Problem(A * 10.0 ** np.arange(6), y, 3), "all")
+    others += [unpenalised, unpenalised.replace(lam=1.0), bounded.replace(lam=0.0), bounded.replace(loss="huber")]
+    assert unpenalised.replace(lam=1.0).hash == boxed(Problem(A * 10.0 ** np.arange(6), y, 3, lam=1.0), "all").hash
     for problem in [*others, bounded.limited([0, 0, 1, 1, 2, 2], 1), grouped.replace(k=1)]:
         assert problem.has(COEFFICIENTS | COEFFICIENT_BOUNDS)
         assert not problem.has(FREE_COEFFICIENTS)
