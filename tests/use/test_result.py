@@ -355,6 +355,24 @@ class TestPictures:
         assert sum("fillcolor=" in line for line in lines) == graph.number_of_nodes()
         assert all(line.endswith("];") for line in lines[1:-1])
 
+    def test_features_are_called_by_their_names(self):
+        graph = networkx.DiGraph()
+        for node in (0, 1, 2):
+            graph.add_node(node, bound=1.0, status="open", fixed_in=[1] * (node == 1), fixed_out=[])
+        graph.add_edge(0, 1, decision="-0 +2")
+        graph.add_edge(0, 2, decision="part of the subtree")
+        lines = tree_as_dot(graph, names=["body mass", 'a"b', "c$x$\\"]).splitlines()
+        assert r'  1 [label="1: open\n1\n+a\"b", fillcolor="#fff59d"];' in lines
+        assert r'  0 -> 1 [label="-body mass, +c$x$\\"];' in lines
+        assert '  0 -> 2 [label="part of the subtree"];' in lines
+        assert '  0 -> 1 [label="-0 +2"];' in tree_as_dot(graph).splitlines()
+
+    def test_a_picture_shows_names_as_they_are(self):
+        pytest.importorskip("matplotlib")
+        graph = networkx.DiGraph([(0, 1, {"decision": "+0"})])
+        networkx.set_node_attributes(graph, {node: {"bound": 1.0, "status": "open"} for node in graph})
+        assert b"<!-- +a$b$ -->" in draw_tree(graph, "svg", names=["a$b$"])
+
     def test_json(self, graph):
         plain = json.loads(tree_as_json(graph), parse_constant=pytest.fail)
         assert [node["id"] for node in plain["nodes"]] == list(graph)
