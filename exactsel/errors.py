@@ -54,7 +54,7 @@ def did_you_mean(name: object, names: Iterable[str]) -> str:
 
 FLAGS = {
     "sample_weight": "weights", "fit_intercept": "intercept", "standardize": "scale", "positive": "nonnegative",
-    "heuristics": "heuristic",
+    "heuristics": "heuristic", "equalities": "equality",
     "tau": "within",
 }  # fmt: skip
 """Options of the command line that are not called like the argument they stand for."""

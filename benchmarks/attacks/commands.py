@@ -7,7 +7,6 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import click
@@ -141,7 +140,6 @@ ELSEWHERE = ("checkpoints", "files", "interrupts", "standalone_mutants")
 """Modules beside this one with a command of their own."""
 
 for _name in ELSEWHERE:
-    if find_spec(f"benchmarks.attacks.{_name}") is not None:
-        for _found in vars(import_module(f"benchmarks.attacks.{_name}")).values():
-            if isinstance(_found, click.Command):
-                main.add_command(_found)
+    for _found in vars(import_module(f"benchmarks.attacks.{_name}")).values():
+        if isinstance(_found, click.Command):
+            main.add_command(_found)

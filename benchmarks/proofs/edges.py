@@ -144,20 +144,20 @@ def refined() -> str:
                 parts.append(numbers_of([float(value) for value in at._refined(w, np.array(state, dtype=np.uint8))]))
                 exact = at._refined(w, np.array(state, dtype=np.uint8))
                 parts.append(repr([value.denominator.bit_length() for value in exact]))
-        parts.append(numbers_of(at._own_curvature(np.array([1, 1, 1, 1, 1, 1], dtype=np.uint8))))
+        parts.append(numbers_of(at.fits.own_curvature([*range(6)])))
     return repr(parts)
 
 
 def own_curvatures() -> str:
     """Columns ever nearer to dependent: the last that are still seen to be independent."""
     instance = _instance(lam=0.0)
-    states, low, high, parts = np.array([1, 1, 0, 0, 0, 0], dtype=np.uint8), 0.0, 1.0, []
+    low, high, parts = 0.0, 1.0, []
     A = instance.A.copy()
     for _ in range(50):
         middle = 0.5 * (low + high)
         instance.A[:, 1] = A[:, 0] + middle * A[:, 1]
         at = loaded("regions").RegressionRegions(instance, _proof(instance), 1e6)
-        fine = bool(np.all(np.isfinite(at._own_curvature(states))))
+        fine = bool(np.all(np.isfinite(at.fits.own_curvature([0, 1]))))
         low, high = (low, middle) if fine else (middle, high)
     parts.append(f"{low:.2g}")
     return repr(parts)
@@ -165,14 +165,14 @@ def own_curvatures() -> str:
 
 def exact_edges() -> str:
     """Numbers on the edges of losses, of doubles and of what can be represented."""
-    module, parts = loaded("exact"), []
+    module, logistic, parts = loaded("exact"), loaded("losses.logistic"), []
     parts += [module.scaled([0.0, 0.0]).exponent, module.scaled([0.0, -4.0]).exponent]
     parts += [repr(module.fraction_of(3, e)) for e in (-2, -1, 0, 1, 5)]
     most = Fraction(np.finfo(np.float64).max)
     parts += [module.float_below(v) for v in (most, -most, most + 1, -most - 1, 2 * most, -2 * most, Fraction(0))]
-    parts += [module.chance(Fraction(t)) for t in (0, 1, -1, 300, -300)]
+    parts += [logistic._chance(Fraction(t)) for t in (0, 1, -1, 300, -300)]
     chances = [Fraction(0), Fraction(1), Fraction(1, 2), Fraction(1, 10**30)]
-    parts += [repr(module._entropy(chances[:2])), repr(module._entropy(chances))]
+    parts += [repr(logistic._entropy(p)) for p in chances]
     huber = loaded("formula").Instance(np.eye(2), np.array([0.5, -0.75]), 1, "huber", 0.5, 0.5)
     parts += [repr(module.ExactBounds(huber).objective(np.array(x))) for x in ([0.0, 0.0], [1.0, 1.0], [0.25, 0.0])]
     return repr(parts)

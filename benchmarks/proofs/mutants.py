@@ -29,7 +29,7 @@ from benchmarks.proofs.relations import RELATIONS
 
 MODULES = (
     "container", "walk", "constraint", "hierarchy", "formula", "rigorous", "fits", "counting", "semidefinite",
-    "exact", "points", "regions", "selections", "identity", "verdict", "checking",
+    "exact", "points", "regions", "selections", "identity", "mismatch", "verdict", "checking",
     "losses.base", "losses.quadratic", "losses.huber", "losses.logistic", "losses.squared_hinge", "losses.poisson",
 )  # fmt: skip
 

@@ -23,6 +23,7 @@ from exactsel_certificates.exact import RADIUS
 from exactsel_certificates.formula import ColumnInstance, FloatArray, Instance, inadmissible
 from exactsel_certificates.given import GivenInstance, exactly_above, objective_above
 from exactsel_certificates.identity import problem_hash
+from exactsel_certificates.mismatch import mismatch
 from exactsel_certificates.points import shown_radii
 from exactsel_certificates.radii import MODEL_RADIUS, of_allowed_columns
 from exactsel_certificates.reduced_regions import AllRegions
@@ -90,9 +91,9 @@ def verify(
     if outside:
         return _outside(proof, outside)
     about = _About(instance)
-    mismatch = about.mismatch(proof)
-    if mismatch:
-        return about.verdict(proof, mismatch, 0.0, math.inf, np.zeros(about.d))
+    another = mismatch(proof, instance, about.hash)
+    if another:
+        return about.verdict(proof, another, 0.0, math.inf, np.zeros(about.d))
     coef, screening, reason = _model(proof, about.d), None, ""
     problem: SearchedInstance | None
     if isinstance(instance, SparseInstance):
@@ -298,50 +299,15 @@ def _selection_bounds(selections: SelectionBounds, leaves: Leaves) -> FloatArray
     return result
 
 
-FLAG_WORDS = {
-    "weights": "row weights", "intercept": "an intercept", "scale": "scaled columns",
-    "bounds": "limits on coefficients", "equalities": "linear equalities on coefficients",
-}  # fmt: skip
-
-OPTIONS = {"bounds": "--nonnegative, --bounds and --max-coef", "equalities": "--sum-to and --equality"}
-
-
 class _About:
-    """The caller's problem, for comparison and in words."""
+    """The caller's problem, in words."""
 
     def __init__(self, instance: AnyInstance) -> None:
         self.instance = instance
         self.n, self.d = instance.A.shape
-        self.groups = len(getattr(instance, "groups", ())) or None
-        related = getattr(instance, "hierarchy", None)
-        self.hierarchy = None if related is None else str(related.kind)
+        self.groups = len(getattr(instance, "groups", ()))
         self.bounds = getattr(instance, "box", None) is not None
         self.hash = problem_hash(instance)
-
-    def mismatch(self, proof: Proof) -> str:
-        """Why the proof is about another problem; empty when it is about this one."""
-        mine = ("css", "") if isinstance(self.instance, ColumnInstance) else ("regression", self.instance.loss)
-        for name, theirs, ours in (
-            ("family", proof.family, mine[0]), ("loss", proof.loss, mine[1]), ("n", proof.n, self.n),
-            ("d", proof.columns or proof.d, self.d), ("k", proof.k, self.instance.k),
-            ("groups", proof.groups, self.groups), ("constraint", proof.hierarchy or "none", self.hierarchy or "none"),
-            ("weights", proof.weights, getattr(self.instance, "weights", None) is not None),
-            ("intercept", proof.intercept, getattr(self.instance, "intercept", False)),
-            ("scale", proof.scale, getattr(self.instance, "scale", False)),
-            ("bounds", proof.bounds, self.bounds),
-            ("equalities", proof.equalities, getattr(self.instance, "equalities", None) is not None),
-        ):  # fmt: skip
-            if theirs != ours and isinstance(ours, bool):
-                has, asks = ("has", "leave out") if theirs is False else ("lacks", "give")
-                return (
-                    f"the proof is about another problem: this one {has} {FLAG_WORDS[name]}, unlike that of the proof; "
-                    f"{asks} {OPTIONS.get(name, f'--{name}')} as for the solve."
-                )
-            if theirs != ours:
-                return f"the proof is about another problem: its {name} is {theirs!r}, not {ours!r}."
-        if proof.problem_hash != self.hash:
-            return "the proof is about other data or parameters: its hash is not that of this problem."
-        return ""
 
     def verdict(
         self, proof: Proof, reason: str, lower: float, upper: float, coef: FloatArray, regions: int = 0, exact: int = 0

@@ -318,11 +318,12 @@ def _arrays(header: dict[str, Any], data: bytes, start: int) -> dict[str, NDArra
     for entry in _listed(header):
         end = start + entry.bytes
         if end > len(data):
-            raise MalformedError(f"the array {entry.name} is cut off: {entry.size} entries do not fit into the file.")
+            cut = f"the array {entry.name} is cut off: {entry.size} entries do not fit into the file"
+            raise MalformedError(f"{cut}; take the whole file.")
         arrays[entry.name] = np.frombuffer(data, dtype=entry.kind, count=entry.size, offset=start)
         start = end
     if start != len(data):
-        raise MalformedError(f"{len(data) - start} bytes follow the last array.")
+        raise MalformedError(f"{len(data) - start} bytes follow the last array; take the file as it was written.")
     return arrays
 
 

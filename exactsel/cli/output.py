@@ -136,7 +136,12 @@ def reported(path: str, quiet: bool = False) -> Iterator[None]:
     with attempted():
         yield
         if not quiet:
-            say_line(f"report       {path}")
+            name_written("report", path)
+
+
+def name_written(what: str, path: str) -> None:
+    """A line on stderr that names a file that has been written, and says what it holds."""
+    say_line(f"{what:<13}{path}")
 
 
 @contextmanager

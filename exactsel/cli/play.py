@@ -70,6 +70,7 @@ def command(page_file: str | None, dot: bool, style: str, out: str | None, **arg
 
 def _write_page(page_file: str, arguments: dict[str, Any]) -> int:
     """Write the page and return the exit code."""
+    from exactsel.cli.output import name_written
     from exactsel.files import check_target, write_bytes
     from exactsel.report.player import check_playable, player_page
     from exactsel.solving.api import solve
@@ -86,11 +87,13 @@ def _write_page(page_file: str, arguments: dict[str, Any]) -> int:
     catch_signals()
     result = solve(problem, record=True, signals=SIGNALS, **settings)
     write_bytes(page_file, player_page(problem, result).encode())
+    name_written("page", page_file)
     return exit_code(True, result.termination)
 
 
 def _write_tree(style: str, out: str | None, arguments: dict[str, Any]) -> int:
     """Write or print the tree and return the exit code."""
+    from exactsel.cli.output import name_written
     from exactsel.errors import InputError
     from exactsel.files import write_bytes
     from exactsel.report.tree import draw_tree, tree_as_dot, tree_as_json
@@ -105,15 +108,16 @@ def _write_tree(style: str, out: str | None, arguments: dict[str, Any]) -> int:
         settings["node_limit"] = NODES_OF_TREE
     catch_signals()
     result = solve(problem, record=True, signals=SIGNALS, **settings)
-    graph, words = result.tree(), search_words(result.settings)
+    graph, words, names = result.tree(), search_words(result.settings), problem.feature_names
     if style in ("png", "svg"):
-        write_bytes(str(out), draw_tree(graph, style, words))
-        return exit_code(True, result.termination)
-    text = tree_as_dot(graph, words) if style == "dot" else tree_as_json(graph, words)
+        tree = draw_tree(graph, style, words, names)
+    else:
+        tree = (tree_as_dot(graph, words, names) if style == "dot" else tree_as_json(graph, words)).encode()
     if out is not None:
-        write_bytes(out, text.encode())
+        write_bytes(out, tree)
+        name_written("tree", out)
         return exit_code(True, result.termination)
-    say(text)
+    say(tree.decode())
     if style == "dot" and sys.stdout.isatty():
         say("This is Graphviz source; -o tree.svg --format svg draws it, and --format json is data.", err=True)
     return exit_code(True, result.termination)

@@ -74,7 +74,7 @@ def named_limits(
     for entry in entries("bounds", bounds, "bounds (feature, lower, upper)"):
         try:
             column, low, high = entry
-            j = columns.number(column, "bounds")
+            j = columns.number(column, option("bounds"))
             limits = (-math.inf if low is None else float(low), math.inf if high is None else float(high))
         except InputError:  # a column that is not there
             raise

@@ -147,6 +147,6 @@ def boxed(
         several = matching(entry, columns.names, "the nonnegative features")
         if isinstance(entry, str) and several is None and not columns.called(entry):
             several = problem.units.columns_of(problem.units.called(entry)).tolist() or None
-        for j in [columns.number(entry, "nonnegative")] if several is None else several:
+        for j in [columns.number(entry, option("positive"))] if several is None else several:
             lower[j] = max(lower[j], 0.0)
     return with_bounds(problem, lower, upper, named_equalities(columns, equalities, sum_to))

@@ -80,7 +80,7 @@ def _entries(equalities: object) -> Iterable[tuple[Any, Any]]:
 def _row(columns: Units, terms: Mapping[Any, Any]) -> FloatArray:
     row, seen = np.zeros(columns.d), set[int]()
     for name, value in terms.items():
-        j = columns.number(name, "equalities")
+        j = columns.number(name, option("equalities"))
         if j in seen:
             raise InputError(f"an equality names feature {shown(name)} twice; name it once.")
         seen.add(j)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from exactsel.arguments import entries
-from exactsel.errors import InputError, warn_of_data
+from exactsel.errors import InputError, did_you_mean, warn_of_data
 from exactsel.kernels.grouped import Groups
 from exactsel.kernels.node import IN, OUT
 from exactsel.problem.checks import column_number
@@ -133,8 +133,9 @@ class GroupedUnits(Units):
                 return written
             if len(matches) != 1:
                 what = f"no {self.noun} or feature is" if not matches else f"{len(matches)} are"
+                meant = "" if matches else did_you_mean(entry, (*(self.names or ()), *(self.column_names or ())))
                 raise InputError(
-                    f"{which} names {entry!r}, but {what} called that; give the number of the {self.noun}."
+                    f"{which} names {entry!r}, but {what} called that{meant}; give the number of the {self.noun}."
                 )
             return matches[0]
         if isinstance(entry, bool) or not isinstance(entry, int | np.integer) or not 0 <= entry < self.d:
@@ -287,7 +288,8 @@ def _column(entry: int | str, columns: Units, group: str) -> int:
         matches = [j for j, name in enumerate(columns.column_names or ()) if name == entry]
         if len(matches) != 1:
             what = "no feature is" if not matches else f"{len(matches)} features are"
-            raise InputError(f"the group '{group}' names {entry!r}, but {what} called that; correct the name.")
+            meant = "" if matches else did_you_mean(entry, columns.column_names or ())
+            raise InputError(f"the group '{group}' names {entry!r}, but {what} called that{meant}; correct the name.")
         return matches[0]
     if isinstance(entry, int | np.integer) and not isinstance(entry, bool):
         check_position(entry, columns.column_names, f"the group '{group}'")

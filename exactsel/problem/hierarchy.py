@@ -319,7 +319,7 @@ def _under(units: Units, arguments: Mapping[str, Any]) -> Units:
     if spec is None:
         return units
     kind = arguments.get("hierarchy_kind", KINDS[0])
-    hierarchy = hierarchy_of(spec, kind, units.d, lambda entry: units.number(entry, "hierarchy"))
+    hierarchy = hierarchy_of(spec, kind, units.d, lambda entry: units.number(entry, option("hierarchy")))
     return units.under(hierarchy) if any(hierarchy.parents) else units
 
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from exactsel.arguments import entries
-from exactsel.errors import InputError
+from exactsel.errors import InputError, option
 from exactsel.kernels.admissible import Sets, all_sets
 from exactsel.kernels.grouped import Groups
 from exactsel.kernels.node import FREE, IN, OUT
@@ -207,12 +207,13 @@ class Units:
         """:class:`InputError` where no model of at most k units has all that is demanded."""
         count = len(self.force_in)
         if count > k:
-            raise InputError(f"force_in names {count} {self.noun}s, but k is {k}; raise k or name at most {k}.")
+            named = f"{option('force_in')} names {count} {self.noun}s"
+            raise InputError(f"{named}, but k is {k}; raise k or name at most {k}.")
         together = () if self.constraint is None else self.constraint.clash(self.force_in)
         if together:
             raise InputError(
-                f"force_in names {' and '.join(map(self.label, together))}, but the {self.constraint} does not allow "
-                f"them together; leave one of them out."
+                f"{option('force_in')} names {' and '.join(map(self.label, together))}, but the {self.constraint} does "
+                f"not allow them together; leave one of them out."
             )
         if self.completed((), k) is None:
             raise InputError(
@@ -227,12 +228,13 @@ class Units:
     def demanding(self, force_in: Sequence[int | str], force_out: Sequence[int | str]) -> Units:
         """The same units with these demands in place of its own."""
         included, outside = (
-            tuple(sorted({self.number(entry, which) for entry in entries(which, demands)}))
+            tuple(sorted({self.number(entry, option(which)) for entry in entries(which, demands)}))
             for demands, which in ((force_in, "force_in"), (force_out, "force_out"))
         )
         both = sorted({*included} & {*outside})
         if both:
-            raise InputError(f"{self.label(both[0])} is in force_in and in force_out; leave it in one of them.")
+            twice = f"{self.label(both[0])} is in {option('force_in')} and in {option('force_out')}"
+            raise InputError(f"{twice}; leave it in one of them.")
         return replace(self, force_in=included, force_out=outside)
 
     def replace(self, **changes: Any) -> Units:

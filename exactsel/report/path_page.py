@@ -54,8 +54,8 @@ def _claim(compared: Compared) -> str:
         text = "For each size no model has a smaller objective than the one shown, to the tolerance asked for."
     else:
         text = (
-            f"{proven} of {len(path.results)} models are proven best of their size; of the others the gap says how "
-            "far from the best they can be."
+            f"{proven} of {len(path.results)} models are optimal for their size within the tolerance; of the others "
+            "the gap says how far from the best they can be."
         )
     facts = [("models", f"{len(path.results)}"), ("proven", f"{proven} of {len(path.results)}")]
     facts += [

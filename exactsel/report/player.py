@@ -67,7 +67,7 @@ def player_page(problem: SubsetProblem, result: Result) -> str:
         )
     names = _names(problem)
     steps = list(Steps(names, problem.k).of(result.events))
-    chosen = ", ".join(names[j] for j in result.support) or "no feature"
+    chosen = ", ".join(names[j] for j in result.support) or f"no {result._noun}"
     title = f"Step by step: the best {problem.k} of {problem.d} {result._noun}s"
     body = "\n".join(
         [
@@ -75,7 +75,7 @@ def player_page(problem: SubsetProblem, result: Result) -> str:
             paragraph(
                 "Best-first search keeps a list of open regions of the search space. It takes the one with the "
                 "smallest lower bound, bounds it more tightly, and either discards it or splits it. When every region "
-                "is discarded, the best model found is proven.",
+                "is discarded, the best model found is optimal within the tolerance.",
                 "lead",
             ),
             paragraph(search_words(result.settings), "quiet"),
@@ -143,7 +143,7 @@ class Steps:
                 if not bound > self._bounds[node]:
                     return None
                 self._bounds[node] = bound
-                how = "is one convex problem, and its minimum is" if solved else "is bounded: no model in it is below"
+                how = "is solved: its best model has objective" if solved else "is bounded: no model in it is below"
                 return self._say("bound", node, f"Node {node} {how} {bound:.6g}.")
             case Divided(node, columns, children, rest):
                 return self._divide(node, columns, (*children, rest))
@@ -181,8 +181,8 @@ class Steps:
     def _why(self, node: int, reason: str, bound: float) -> str:
         reached = f"its bound {bound:.6g} reaches the best objective {self._upper:.6g} (up to the tolerance)"
         return {
-            "solved": f"Node {node} is closed: its one convex problem is solved, and {bound:.6g} is no better than the "
-            f"best, {self._upper:.6g}.",
+            "solved": f"Node {node} is closed: it is solved, and {bound:.6g} is no better than the best objective, "
+            f"{self._upper:.6g}.",
             "contained": f"Node {node} is closed: all its models are in a sibling.",
             "listed": f"Node {node} is closed: all its models that can be as good were listed and fitted.",
             "excluded": f"Node {node} is closed: what is demanded of models leaves none in it.",
@@ -253,16 +253,16 @@ def _greedy(steps: Sequence[GreedyStep], result: Result, names: Sequence[str]) -
         for step in steps
         if step.columns
     ]
-    value = steps[-1].value
+    value, noun = steps[-1].value, result._noun
     if value > result.upper * (1 + 1e-9) + 1e-12:
         verdict = (
             f"Greedy ends at {value:.6g}, which is {value - result.upper:.6g} above the best model of the search. It "
-            "never takes a feature back, so a first feature that looks good alone can spoil everything after it."
+            f"never takes a {noun} back, so a first {noun} that looks good alone can spoil everything after it."
         )
     else:
-        verdict = "Here greedy finds a model as good as the search does; but only the search can say so."
+        verdict = "Here greedy finds a model as good as that of the search, but only the search has a lower bound."
     header = ["size", "greedy takes", "objective", "best of this size", "its objective"]
-    caption = "Greedy, one feature at a time; features of the proven model are marked"
+    caption = f"Greedy, one {noun} at a time; {noun}s of the search's best model are marked"
     return [table(caption, header, rows), paragraph(verdict)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+from collections.abc import Sequence
 from textwrap import fill
 
 import networkx as nx
@@ -28,17 +29,34 @@ COLOURS = {
 }
 
 
-def tree_as_dot(graph: nx.DiGraph, words: str = "") -> str:
-    """Graphviz source: a node shows its bound and fate, an edge its decision; ``words`` stand below the tree."""
+def tree_as_dot(graph: nx.DiGraph, words: str = "", names: Sequence[str] | None = None) -> str:
+    """Graphviz source: a node shows its bound and fate, an edge its decision; ``words`` stand below the tree.
+
+    Features are called by their ``names``, or else by their numbers.
+    """
     lines = ["digraph search {", *([f"  label={json.dumps(words)};"] if words else [])]
     lines += ["  node [shape=box, style=filled, fontname=Helvetica];"]
     for number, data in graph.nodes(data=True):
-        fixed = "".join(f"\\n+{j}" for j in data["fixed_in"])
-        fixed += f"\\n{len(data['fixed_out'])} out" if data["fixed_out"] else ""
-        label = f"{number}: {data['status']}\\n{data['bound']:.6g}{fixed}"
-        lines.append(f'  {number} [label="{label}", fillcolor="{COLOURS.get(data["status"], "#ffffff")}"];')
-    lines += [f'  {a} -> {b} [label="{data["decision"]}"];' for a, b, data in graph.edges(data=True)]
+        fixed = "".join(f"\n{named(f'+{j}', names)}" for j in data["fixed_in"])
+        fixed += f"\n{len(data['fixed_out'])} out" if data["fixed_out"] else ""
+        label = _quoted(f"{number}: {data['status']}\n{data['bound']:.6g}{fixed}")
+        lines.append(f'  {number} [label={label}, fillcolor="{COLOURS.get(data["status"], "#ffffff")}"];')
+    edges = graph.edges(data="decision")
+    lines += [f"  {a} -> {b} [label={_quoted(named(decision, names))}];" for a, b, decision in edges]
     return "\n".join([*lines, "}"])
+
+
+def named(decision: str, names: Sequence[str] | None) -> str:
+    """The decisions of an edge, ``-0 +2``, with the names of the features in place of their numbers: ``-age, +bmi``."""
+    words = decision.split()
+    if names is None or not all(word[0] in "+-" for word in words):
+        return decision
+    return ", ".join(f"{word[0]}{names[int(word[1:])]}" for word in words)
+
+
+def _quoted(text: str) -> str:
+    """A text in double quotes, in which Graphviz reads a backslash as it stands."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def tree_as_json(graph: nx.DiGraph, words: str = "") -> str:
@@ -48,8 +66,10 @@ def tree_as_json(graph: nx.DiGraph, words: str = "") -> str:
     return json.dumps({"search": words, "nodes": nodes, "edges": edges}, allow_nan=False)
 
 
-def draw_tree(graph: nx.DiGraph, style: str, words: str = "") -> bytes:
-    """A picture (``png`` or ``svg``) with ``words`` below it; needs matplotlib."""
+def draw_tree(graph: nx.DiGraph, style: str, words: str = "", names: Sequence[str] | None = None) -> bytes:
+    """A picture (``png`` or ``svg``) with ``words`` below it, features called as by :func:`tree_as_dot`; needs
+    matplotlib.
+    """
     try:
         from matplotlib.figure import Figure
         from matplotlib.patches import Patch
@@ -68,7 +88,9 @@ def draw_tree(graph: nx.DiGraph, style: str, words: str = "") -> bytes:
     )  # fmt: skip
     if small:
         # A child of the paper's tree fixes to 0 what its elder siblings fix to 1: the last decision says which it is.
-        decisions = {edge: text.split()[-1] for edge, text in nx.get_edge_attributes(graph, "decision").items()}
+        last = {edge: text.split()[-1] for edge, text in nx.get_edge_attributes(graph, "decision").items()}
+        # matplotlib reads what stands between two dollars as a formula.
+        decisions = {edge: named(text, names).replace("$", r"\$") for edge, text in last.items()}
         nx.draw_networkx_edge_labels(graph, place, ax=axes, edge_labels=decisions, font_size=6)
     axes.legend(
         handles=[Patch(color=colour, label=status) for status, colour in COLOURS.items() if status in fates],

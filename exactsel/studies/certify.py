@@ -287,6 +287,7 @@ def _column_number(problem: SubsetProblem, name: int | str) -> int:
             check_position(number if not isinstance(name, Position) else name, problem.feature_names, "the support")
             return number
     units = problem.units
+    names = (*(problem.feature_names or ()), *(units.column_names or ()))
     matches = units.called(name) if isinstance(name, str) else []
     if len(matches) > 1:
         raise InputError(f"{len(matches)} features are called '{name}'; give the feature's number, from 0.")
@@ -296,7 +297,7 @@ def _column_number(problem: SubsetProblem, name: int | str) -> int:
         return int(name if isinstance(name, str) else "")
     except ValueError:
         raise InputError(
-            f"there is no {units.named_thing} called {shown(name)}{did_you_mean(name, problem.feature_names or ())}; "
+            f"there is no {units.named_thing} called {shown(name)}{did_you_mean(name, names)}; "
             f"give a number from 0 to {problem.d - 1} or a known name."
         ) from None
 

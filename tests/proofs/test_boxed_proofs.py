@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from corrupted import as_bytes, check
 from hypothesis import given
 from hypothesis import strategies as st
-from recorded import second_opinion
+from recorded import refused, second_opinion
 from samples import examples, sample
 
 from exactsel import GroupedProblem, InputError, Problem, boxed, solve, verify
@@ -150,13 +150,14 @@ def test_a_proof_is_about_its_own_limits(signed):
     verdict = check(claiming(proof), free)
     assert "lacks limits on coefficients" in verdict.reason
     assert "--nonnegative, --bounds and --max-coef" in verdict.reason
-    assert second_opinion(instance, claiming(proof), bounds=None) == "another problem"
+    assert "another problem" in second_opinion(instance, claiming(proof), bounds=None)
     other = Box(instance.box.lower, np.full(4, np.inf))
-    assert "other data or parameters" in check(claiming(proof), replace(instance, box=other)).reason
-    assert second_opinion(replace(instance, box=other), claiming(proof)) == "another problem"
+    reason = check(claiming(proof), replace(instance, box=other)).reason
+    assert "its hash is not that of the given data with lam = " in reason
+    assert "another problem" in second_opinion(replace(instance, box=other), claiming(proof))
     plain = as_bytes(replace(proof, problem_hash=problem_hash(free), bounds=False))
     assert "has limits on coefficients" in check(plain, instance).reason
-    assert second_opinion(instance, plain) == "another problem"
+    assert "another problem" in second_opinion(instance, plain)
 
 
 @pytest.mark.smoke
@@ -171,7 +172,7 @@ def test_a_header_that_says_nothing_of_limits_or_nonsense(signed):
             second_opinion(instance, wrong)
     silent = sound.replace(b'"bounds": true', b'"bounds": null')
     assert "has limits on coefficients" in check(silent, instance).reason
-    assert second_opinion(instance, silent) == "another problem"
+    assert "another problem" in second_opinion(instance, silent)
 
 
 def test_limits_outside_the_domain_are_refused(signed):
@@ -189,7 +190,7 @@ def test_limits_outside_the_domain_are_refused(signed):
         for name, value in {**vars(instance), "box": box}.items():
             object.__setattr__(forged, name, value)
         assert not check(data, forged).verified
-        assert second_opinion(forged, data) not in ("", "another problem")
+        assert refused(second_opinion(forged, data))
     logistic = replace(instance, loss="logistic", y=np.sign(instance.y), lam=0.0)
     assert not check(data, logistic).verified
     assert second_opinion(logistic, data) != ""

@@ -283,7 +283,7 @@ def test_proofs_of_other_hierarchies():
     ]  # fmt: skip
     for other in others:
         for mine, theirs in ((other, file), (case, strong_file(other, optimum(other)))):
-            assert said(mine, theirs) == "another problem"
+            assert "another problem" in said(mine, theirs)
             assert "about" in verdict_on(mine, theirs).reason
             forged = theirs._replace(header=theirs.header | {n: file.header[n] for n in ("problem_hash",)})
             assert not verdict_on(other, forged).verified

@@ -254,7 +254,7 @@ def test_limits_of_the_proof_are_those_of_the_problem(on_demand, tmp_path):
     data, wider = file.read_bytes(), (limits[0], 2.0 * limits[1])
     for others in (None, wider):
         assert not verify(problems(A, y, k, options, others)[0], file).verified
-        assert said(data, A, y, k, options, others) == "another problem"
+        assert "another problem" in said(data, A, y, k, options, others)
     proof = read_proof(file)
     for forged in (replace(proof, model_value=3.0 * proof.model_value), replace(proof, bounds=False)):
         verdict = check(parse_proof(written(forged)), checked_instance_of(problem))

@@ -38,13 +38,13 @@ def test_flags_that_are_not_the_problems(flag):
     for value in (None, False, 1, "true"):
         changed = file._replace(header=file.header | {flag: value})
         if value is None:
-            assert check(changed.data(), **case._asdict()) == "another problem"
+            assert "another problem" in check(changed.data(), **case._asdict())
         else:
             with pytest.raises(Malformed, match="flags"):
                 check(changed.data(), **case._asdict())
     name = "level" if flag == "intercept" else flag
     other = case._replace(**{name: None if flag == "weights" else False})
-    assert check(file.data(), **other._asdict()) == "another problem"
+    assert "another problem" in check(file.data(), **other._asdict())
 
 
 def test_other_data_are_another_problem():
@@ -56,7 +56,7 @@ def test_other_data_are_another_problem():
         case._replace(delta=2.0), case._replace(A=[[-v for v in row] for row in case.A]),
         case._replace(A=[*case.A, case.A[0]], y=[*case.y, 0.0], weights=[*case.weights, 0.0]),
     ):  # fmt: skip
-        assert check(data, **other._asdict()) == "another problem"
+        assert "another problem" in check(data, **other._asdict())
 
 
 def test_a_scope_is_about_centred_and_weighted_columns():

@@ -151,10 +151,10 @@ def test_a_proof_about_other_groups_is_rejected(tmp_path):
         verdict = verify(other, file)
         assert not verdict.verified
         assert "about" in verdict.reason
-        assert second_opinion(other, data) == "another problem"
+        assert "another problem" in second_opinion(other, data)
     forged = data.replace(b'"groups": 3', b'"groups": 2')
     assert not check(container.parse_proof(forged), instance_of(problem)).verified
-    assert second_opinion(problem, forged) == "another problem"
+    assert "another problem" in second_opinion(problem, forged)
     malformed = data.replace(b'"groups": 3', b'"groups":-3')
     with pytest.raises(container.MalformedError, match="neither null nor a number of groups"):
         container.parse_proof(malformed)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from recorded import instance_of as searched_instance
-from recorded import second_opinion, witness_of
+from recorded import refused, second_opinion, witness_of
 from related_units import relations_of
 from samples import sample
 
@@ -90,7 +90,7 @@ def test_searches_are_proven_and_what_they_rest_on_cannot_be_forged(seed, tmp_pa
         replace(proof, lower=higher, upper=1e300, curvature_split=proof.curvature_split[:0]),
     ):
         assert not verify(parse_proof(written(forged)), instance).verified
-        assert second_opinion(instance, written(forged), **relations_of(instance)) not in ("", "another problem")
+        assert refused(second_opinion(instance, written(forged), **relations_of(instance)))
 
 
 @pytest.mark.parametrize("lam", [0.0, 0.1])

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from corrupted import check
-from recorded import second_opinion
+from recorded import refused, second_opinion
 from samples import many
 
 from exactsel import solve, verify
@@ -242,7 +242,7 @@ def test_a_forged_claim_is_rejected_by_both_checkers(asked_always, tmp_path):
     none = np.where(proof.tree & 7 == 7, 8 * (FIRST_STRONG + 7) + 7, proof.tree).astype(np.int32)
     for changed in (replace(proof, lower=proof.upper), replace(proof, tree=at_once), replace(proof, tree=none)):
         assert not check(written(changed), instance).verified
-        assert second_opinion(problem, written(changed)) not in ("", "another problem")
+        assert refused(second_opinion(problem, written(changed)))
 
 
 def test_a_pass_that_is_told_to_stop_claims_nothing(asked_always):

@@ -316,6 +316,11 @@ class TestPlay:
         assert (shown.code, shown.err) == (0, "")
         assert shown.out.startswith("digraph search {\n")
         assert shown.out.rstrip().endswith("}")
+        assert f'[label="+{load(TWINS).feature_names[0]}"]' in shown.out
+
+    def test_a_page_is_named(self, run, tmp_path):
+        shown = run("play", TWINS, "--html", tmp_path / "page.html")
+        assert (shown.code, shown.out, shown.err) == (0, "", f"page         {tmp_path / 'page.html'}\n")
 
     def test_json(self, run):
         tree = run("play", TWINS, "--dot", "--format", "json").json
@@ -325,7 +330,7 @@ class TestPlay:
     @pytest.mark.parametrize(("style", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("dot", b"digraph")])
     def test_files(self, run, tmp_path, style, magic):
         shown = run("play", TWINS, "--dot", "--format", style, "-o", tmp_path / "tree")
-        assert (shown.code, shown.out, shown.err) == (0, "", "")
+        assert (shown.code, shown.out, shown.err) == (0, "", f"tree         {tmp_path / 'tree'}\n")
         assert (tmp_path / "tree").read_bytes().startswith(magic)
 
     def test_interrupted(self, run, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -186,6 +187,34 @@ def test_slips_on_the_command_line_are_answered(arguments, sentence, tmp_path, m
     HOUSES.to_csv("houses.csv", index=False)
     with pytest.raises(SystemExit) as ended:
         main(arguments)
+    assert ended.value.code == 2
+    assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--not-both", "bmj,age"], "--not-both names 'bmj', but no feature is called that; did you mean 'bmi'"),
+        (["--force-in", "bmj"], "--force-in names 'bmj', but no feature is called that; did you mean 'bmi'"),
+        (["--force-out", "bmj"], "--force-out names 'bmj', but no feature is called that; did you mean 'bmi'"),
+        (["--nonnegative", "bmj"], "--nonnegative names 'bmj', but no feature is called that; did you mean 'bmi'"),
+        (["--bounds", "bounds.csv"], "--bounds names 'bmj', but no feature is called that; did you mean 'bmi'"),
+        (["--equality", "bmj=1"], "--equality names 'bmj', but no feature is called that; did you mean 'bmi'"),
+        (["--hierarchy", "parents.txt"], "--hierarchy names 'bmj', but no feature is called that; did you mean 'bmi'"),
+        (["--groups", "g=bmj,age"], "'g' names 'bmj', but no feature is called that; did you mean 'bmi'"),
+        (["--groups", "g=bmi,age", "--force-in", "bmj"], "no group or feature is called that; did you mean 'bmi'"),
+        (["--groups", "size=bmi,age", "--not-both", "siez,map"], "called that; did you mean 'size'"),
+        (["--force-in", "age,bmi,map"], "--force-in names 3 features, but k is 2; raise k or name at most 2"),
+        (["--force-in", "age", "--force-out", "age"], "feature 0 is in --force-in and in --force-out; leave it in one"),
+    ],
+)
+def test_every_option_suggests_the_feature_that_is_meant(options, sentence, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("age,bmi,map,y\n1,2,3,4\n2,1,5,3\n0,2,2,1\n5,5,1,2\n")
+    Path("bounds.csv").write_text("bmj,0,1\n")
+    Path("parents.txt").write_text("bmj: age\n")
+    with pytest.raises(SystemExit) as ended:
+        main(["solve", "t.csv", "-k", "2", *options])
     assert ended.value.code == 2
     assert sentence in capsys.readouterr().err
 

@@ -49,3 +49,14 @@ def test_mutants_are_single_changes_and_noticed():
     mutant = next(mutant for mutant in mutants("rigorous", source) if "m + 4" in mutant.text)
     trials = [Probe("lengths")]
     assert killed(mutant, trials, [outcome(trials[0])])
+
+
+@pytest.mark.usefixtures("campaigns")
+def test_every_probe_finds_what_it_calls():
+    """One probe of each function, for its cheapest parameters."""
+    from benchmarks.proofs.mutants import MODULES, NAMED, Probe, outcome, sources
+
+    probes = {getattr(probe, "func", probe): name for name, probe in NAMED.items()}
+    assert len(probes) > 20
+    assert all(outcome(Probe(name)) for name in probes.values())
+    assert all(text for _, text in sources(MODULES))

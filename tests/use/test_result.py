@@ -1,10 +1,9 @@
-"""Results: what they say, as text, JSON, graph and picture, and that they claim no more than is proven."""
+"""Results: what they say, as text, JSON and graph, and that they claim no more than is proven."""
 
 from __future__ import annotations
 
 import json
 import math
-import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -12,11 +11,11 @@ import networkx
 import numpy as np
 import pytest
 
-from exactsel import Claim, InputError, Problem, Termination, UnsupportedError, certify, near_optimal, solve
+from exactsel import Claim, InputError, Problem, Termination, certify, near_optimal, solve
 from exactsel.nodes.tolerance import Tolerance
 from exactsel.problem.model import Model, PreparedModel, label, listed
 from exactsel.report.model import model_table
-from exactsel.report.tree import COLOURS, draw_tree, tree_as_dot, tree_as_json
+from exactsel.report.tree import COLOURS
 from exactsel.search.events import Discarded, Divided, Finished, Fixed, IncumbentFound, LowerBoundRaised, Started
 from exactsel.solving.outcome import claim_of
 from exactsel.solving.result import Result
@@ -339,55 +338,6 @@ class TestGraph:
         result = solve(problem, record=True, node_limit=6, heuristics=(), subtrees=False)
         leaves = [data["bound"] for number, data in result.tree().nodes(data=True) if data["status"] == "open"]
         assert result.lower <= min(leaves)
-
-
-@pytest.fixture(scope="module")
-def graph(problem):
-    return solve(problem, record=True, heuristics=("forward",), node_limit=40, subtrees=False).tree()
-
-
-class TestPictures:
-    def test_dot(self, graph):
-        lines = tree_as_dot(graph).splitlines()
-        assert lines[0] == "digraph search {"
-        assert lines[-1] == "}"
-        assert sum(" -> " in line for line in lines) == graph.number_of_edges()
-        assert sum("fillcolor=" in line for line in lines) == graph.number_of_nodes()
-        assert all(line.endswith("];") for line in lines[1:-1])
-
-    def test_json(self, graph):
-        plain = json.loads(tree_as_json(graph), parse_constant=pytest.fail)
-        assert [node["id"] for node in plain["nodes"]] == list(graph)
-        assert [(edge["parent"], edge["child"]) for edge in plain["edges"]] == list(graph.edges)
-        assert all(edge["decision"] for edge in plain["edges"])
-        for node in plain["nodes"]:
-            assert node["bound"] == graph.nodes[node["id"]]["bound"]
-
-    def test_an_infinite_bound_is_null(self):
-        graph = networkx.DiGraph()
-        graph.add_node(0, bound=-math.inf, status="open", fixed_in=[], fixed_out=[])
-        assert json.loads(tree_as_json(graph))["nodes"][0]["bound"] is None
-        assert "-inf" in tree_as_dot(graph)
-
-    @pytest.mark.parametrize(("style", "magic"), [("png", b"\x89PNG\r\n"), ("svg", b"<?xml")])
-    def test_files(self, graph, style, magic):
-        pytest.importorskip("matplotlib")
-        assert draw_tree(graph, style).startswith(magic)
-
-    def test_large_and_single_node_trees(self, problem):
-        pytest.importorskip("matplotlib")
-        for limit in (0, 300):
-            options = {"tree": "state-space", "node_limit": limit, "heuristics": ()}
-            assert draw_tree(solve(problem, record=True, **options).tree(), "png")
-
-    def test_without_matplotlib_one_sentence_says_what_to_do(self, graph, monkeypatch):
-        for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"] + ["matplotlib"]:
-            monkeypatch.setitem(sys.modules, name, None)
-        with pytest.raises(
-            UnsupportedError, match=r"^pictures need matplotlib; run: pip install 'exactsel\[plot\]'\.$"
-        ):
-            draw_tree(graph, "png")
-        assert tree_as_dot(graph)
 
 
 def test_how_a_column_is_called():

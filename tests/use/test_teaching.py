@@ -86,8 +86,19 @@ class TestPlayer:
     def test_column_subset_selection_without_names(self):
         A = np.random.default_rng(0).normal(size=(6, 5))
         problem = ColumnSubsetProblem(A, 2)
-        _, data = steps_of(player_page(problem, recorded(problem)))
+        page, data = steps_of(player_page(problem, recorded(problem)))
         assert data["names"] == ["x0", "x1", "x2", "x3", "x4"]
+        said = page.shown + " ".join(step["text"] for step in data["steps"])
+        assert "feature" not in said
+        assert "convex problem" not in said
+        assert "one column at a time" in page.shown
+
+    def test_a_gap_within_the_tolerance_is_called_so(self):
+        problem = load(INSTANCES / "outlier.npz")
+        page, _ = steps_of(player_page(problem, recorded(problem, rel_eps=0.9)))
+        assert "Optimal within the tolerance" in page.shown
+        assert "is optimal within the tolerance" in page.shown
+        assert page.shown.count("proven") == 1, "only in the heading 'What is proven'"
 
     def test_demands_are_kept(self):
         problem = load(INSTANCES / "three-parts.npz").replace(force_in=[3], force_out=[0])

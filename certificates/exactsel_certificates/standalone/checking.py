@@ -23,6 +23,7 @@ from .estimate import Asked, Most, asked, default_limits
 from .file import BY_COUNTING, FIRST_LIKE, FIRST_STRONG, FLAGS, point, read, regions, split
 from .limits import sizes, sizes_in_bounds, sizes_in_scope
 from .minorant import below_minorant
+from .mismatch import difference
 from .near import DISTANCES, NearColumns
 from .patterns import LEAF, LeafRegions, Patterns
 from .polishing import improved
@@ -75,14 +76,10 @@ def kind_of(problem: Problem) -> str | None:
 
 def mismatch(p: dict[str, Any], problem: Problem) -> str:
     """Why a proof is not about this problem; empty when it is."""
-    flags = flags_of(problem)
     family, loss = ("regression", problem.loss.name) if problem.loss else ("css", "")
-    ours = [
-        family, loss, len(problem.A), len(problem.A[0]), problem.k,
-        problem_hash(problem), len(problem.groups) or None, kind_of(problem), *flags.values(),
-    ]  # fmt: skip
-    names = ("family", "loss", "n", "d", "k", "problem_hash", "groups", "hierarchy", *flags)
-    return "" if ours == [p.get(name) for name in names] else "another problem"
+    sizes_of = {"n": len(problem.A), "d": len(problem.A[0]), "k": problem.k, "groups": len(problem.groups) or None}
+    ours = {"family": family, "loss": loss, **sizes_of, "hierarchy": kind_of(problem), **flags_of(problem)}
+    return difference(p, ours | {"problem_hash": problem_hash(problem)}, problem.loss, problem.lam)
 
 
 def check(

@@ -20,6 +20,7 @@ from .bounds import checked_bounds
 from .constraints import arguments_of, is_asked
 from .domain import problem_of
 from .losses import Loss
+from .mismatch import difference
 from .regression import Regression
 from .sparse import Sparse, in_domain, of_table
 from .values import Outside
@@ -95,12 +96,13 @@ def stated(
 
 def mismatch_of_screened(p: dict[str, Any], problem: Stated) -> str:
     """Why a proof is not about this problem; empty when it is."""
-    ours = ["regression", problem.loss.name, problem.A.n, len(problem.A.rows), problem.k, sparse_hash(problem)]
-    ours += [problem.level or None, None, None, None, None, bool(problem.bounds) or None]
-    names = ("family", "loss", "n", "columns", "k", "problem_hash", "intercept")
-    theirs = [p.get(name) for name in (*names, "groups", "hierarchy", "weights", "scale", "bounds")]
-    if ours != theirs:
-        return "another problem"
+    ours: dict[str, object] = {"family": "regression", "loss": problem.loss.name, "n": problem.A.n}
+    ours |= {"columns": len(problem.A.rows), "k": problem.k, "intercept": problem.level or None}
+    ours |= dict.fromkeys(("groups", "hierarchy", "weights", "scale", "equalities"))
+    ours |= {"bounds": bool(problem.bounds) or None, "problem_hash": sparse_hash(problem)}
+    another = difference(p, ours, problem.loss, problem.lam)
+    if another:
+        return another
     if not {*problem.force_in} <= {*p["active_column"]}:
         return "a column that is forced in is not active"
     return "" if p["active_column"] else "no column is active"
