@@ -335,10 +335,14 @@ def test_bounds_stay_with_the_problem():
     unpenalised = boxed(Problem(A * 10.0 ** np.arange(6), y, 3), "all")
     others += [unpenalised, unpenalised.replace(lam=1.0), bounded.replace(lam=0.0), bounded.replace(loss="huber")]
     assert unpenalised.replace(lam=1.0).hash == boxed(Problem(A * 10.0 ** np.arange(6), y, 3, lam=1.0), "all").hash
+    assert bounded.replace(lam=1.0).hash == boxed(Problem(A, y, 3, lam=1.0), "all").hash
+    assert bounded.replace(loss="huber").objective.free.loss.name == "huber"
     for problem in [*others, bounded.limited([0, 0, 1, 1, 2, 2], 1), grouped.replace(k=1)]:
         assert problem.has(COEFFICIENTS | COEFFICIENT_BOUNDS)
         assert not problem.has(FREE_COEFFICIENTS)
-        assert np.all(problem.fit(range(problem.d)).coef >= 0.0)
+        best = problem.fit(range(problem.d))
+        assert np.all(best.coef >= 0.0)
+        assert problem.objectives(np.arange(problem.d)[None]) == pytest.approx([best.value], rel=1e-6)
         assert problem.hash != problem.without_coefficient_bounds.hash
         assert problem.without_coefficient_bounds.has(FREE_COEFFICIENTS)
         assert problem.objective.free is problem.without_coefficient_bounds.objective
