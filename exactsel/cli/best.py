@@ -83,6 +83,7 @@ def command(
     from exactsel.files import check_target, write_bytes
     from exactsel.observers.terminal import terminal_width
     from exactsel.report.best import best_table
+    from exactsel.report.model import result_table
     from exactsel.studies.best import best_model
     from exactsel.to_plain import strict_json
 
@@ -112,5 +113,6 @@ def command(
     if as_json:
         say(strict_json(best.as_dict() | ({} if intervals is None else {"summary": intervals.as_dict()})))
     else:
-        say(best_table(best, terminal_width(sys.stdout)) + ("" if intervals is None else f"\n\n{intervals}"))
+        model = result_table(best.result) if intervals is None else str(intervals)
+        say(f"{best_table(best, terminal_width(sys.stdout))}\n\n{model}")
     return exit_code(best.reached and best.complete, best.termination)

@@ -30,7 +30,7 @@ from exactsel.solving.quality import quality_of
 from exactsel.solving.result import Result
 from exactsel.solving.small import is_small
 from exactsel.solving.unattained import infima_will_do, refuse_unattained
-from exactsel.studies.best_list import ListRequest, SizePools, report_of
+from exactsel.studies.best_list import ListRequest, SizePools, report_of, status_of
 from exactsel.studies.best_models import BestModels, first_stop
 from exactsel.studies.best_of_terms import best_of_terms
 from exactsel.studies.best_penalised import bound_all_sizes
@@ -107,16 +107,16 @@ class _Told:
 
     def __init__(self, study: AcrossSizes, tell: Say) -> None:
         self._across, self._tell, self.sizes = study, tell, set[int]()
-        tell(f"{'k':>4} {study.criterion.title:>16} {'lower':>16}  {'gap':>9}  settled")
+        tell(f"{'k':>4} {study.criterion.title:>16} {'lower':>16}  {'gap':>9}  status")
 
     def __call__(self, size: int) -> None:
         """What is known of a size: the criterion of its best model, and what none of its models is below."""
         study = self._across
         self.sizes.add(size)
         value = study.criterion.value(study.upper_of(size), size)
-        lower, settled = min(study.criterion_below(size), value), "yes" if study.settled(size) else "no"
+        lower, status = min(study.criterion_below(size), value), status_of(study, size, study.known.about).text
         display = study.criterion.shown
-        self._tell(f"{size:>4} {display(value):>16.10g} {display(lower):>16.10g}  {value - lower:>9.2e}  {settled}")
+        self._tell(f"{size:>4} {display(value):>16.10g} {display(lower):>16.10g}  {value - lower:>9.2e}  {status}")
 
     def rest(self) -> None:
         """The sizes that have not been said, as a bound of others settles them."""

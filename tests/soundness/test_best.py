@@ -16,6 +16,7 @@ from exactsel.errors import InputError, UnsupportedError
 from exactsel.studies import best_enumeration, best_list
 from exactsel.studies.best_known import KnownModels
 from exactsel.studies.size_criterion import SizeCriterion
+from exactsel.studies.size_report import SizeStatus
 
 CRITERIA = ("aic", "aicc", "bic", "ebic", "hqic", "custom")
 LOSSES = (("quadratic", 0.0), ("quadratic", 0.1), ("huber", 0.01), ("logistic", 0.01))
@@ -74,8 +75,11 @@ def check(problem, name, top, values, **options):
     assert found.value == pytest.approx(ordered[0], abs=tiny)
     assert found.absolute_gap <= tiny
     for size in found.sizes:
-        assert size.lower <= min(value for s, value in values.items() if len(s) == size.size) + 1e-9
-        assert size.settled
+        least = min(value for s, value in values.items() if len(s) == size.size)
+        assert size.lower <= least + 1e-9
+        assert size.status is not SizeStatus.OPEN
+        assert size.status is SizeStatus.CANNOT_WIN or values[size.support] <= least + 1e-4
+        assert size.status is SizeStatus.PROVEN or size.size != found.k
     assert len(found.models) == min(top, len(values))
     for model, value in zip(found.models, ordered, strict=False):
         assert model.criterion == pytest.approx(value, abs=tiny)
