@@ -124,7 +124,9 @@ def model_section(result: Result) -> str:
     )
     notes = [] if names else [paragraph("The instance has no feature names.", "quiet")]
     if preparation is not None:
-        done = demands_text({**result.problem, "force_in": (), "force_out": (), **dict.fromkeys(NAMES)})
+        done = demands_text(
+            {**result.problem, "force_in": (), "force_out": (), **dict.fromkeys((*NAMES, "bounds", "equalities"))}
+        )
         said = f"Coefficients are for the data as they were given; the search worked on prepared data ({done})."
         notes.append(paragraph(said + (" The bars are those of the scaled features." if scaled else ""), "quiet"))
     return section("The model", _groups(result), coef_table, *notes)

@@ -79,7 +79,7 @@ def test_an_offset_is_called_an_offset():
     how = {"k": 1, "loss": "poisson", "lam": 0.01, "offset": np.log(exposure), "fit_intercept": True}
     problem = Problem.prepared(table, COUNTS, **how)
     text = str(solve(problem)) + problem.objective.text
-    assert "predictions with an offset" in text
+    assert "a given offset is added to each prediction" in text
     assert "weighted" not in text
     both = Problem.prepared(table, COUNTS, sample_weight=weights, **how)
     assert [both.describe()[name] for name in ("offset", "weights")] == [True, True]
