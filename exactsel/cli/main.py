@@ -77,7 +77,7 @@ class Carried(Exception):
 
 ELSEWHERE = {
     "--family": "--loss", "--nvmax": "-k", "--y": "--target", "--alpha": "--lam", "--must-have": "--force-in",
-    "--must-not": "--force-out", "--method": "--heuristic",
+    "--must-not": "--force-out", "--method": "--heuristic", "--methods": "--heuristic",
     "--confint": "--summary", "--ci": "--summary",
 }  # fmt: skip
 """What other programs, other commands and earlier days call options."""

@@ -158,6 +158,7 @@ def test_a_perfect_fit_has_no_sign():
         (["solve", "x.csv", "--family", "gaussian"], "No such option '--family'; it is --loss here."),
         (["best", "x.csv", "--must-have", "size"], "No such option '--must-have'; it is --force-in here."),
         (["solve", "x.csv", "--confint"], "No such option '--confint'; it is --summary here."),
+        (["compare", "x.csv", "--methods", "omp"], "No such option '--methods'; it is --heuristic here."),
         (["path", "x.csv", "--summary"], "'--summary'; exactsel solve -k K --summary prints the summary of one model."),
         (["path", "x.csv", "--confint"], "'--confint'; exactsel solve -k K --summary prints the summary of one model."),
         (["best", "houses.csv", "--target", "pirce"], "no column called 'pirce'; did you mean 'price'"),
