@@ -14,8 +14,8 @@ from exactsel.cli.talk import say
 SECTIONS = {
     "Data": ("target", "shared", "drop", "factors", "formula", "missing", "decimal", "encoding", "weights", "offset"),
     "Problem": (
-        "problem", "k", "k_max", "ks", "criterion", "gamma", "penalty", "loss", "lam", "lams", "delta", "intercept",
-        "scale", *CONSTRAINTS, "force_in", "force_out",
+        "problem", "k", "k_min", "k_max", "ks", "criterion", "gamma", "penalty", "loss", "lam", "lams", "delta",
+        "intercept", "scale", *CONSTRAINTS, "force_in", "force_out",
         "nonnegative", "bounds", "max_coef", "sum_to", "equality",
     ),
     "Limits": ("eps", "rel_eps", "time_limit", "node_limit", "memory_limit", "threads", "seed"),

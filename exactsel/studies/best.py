@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 import signal
@@ -42,7 +43,7 @@ from exactsel.studies.solution_pool import CAP, check_cap
 
 def best_model(
     problem: Problem | object, y: ArrayLike | None = None, *, criterion: str = "bic",
-    k_max: int | None = None, top: int = 1, within: float | None = None, gamma: float = 1.0,
+    k_min: int | None = None, k_max: int | None = None, top: int = 1, within: float | None = None, gamma: float = 1.0,
     penalty: float | Callable[[int], float] | None = None,
     cap: int = CAP, proof: str | os.PathLike[str] | None = None, time_limit: float | None = None,
     signals: Sequence[int] = (signal.SIGINT,), verbose: int = 0, **options: object,
@@ -59,6 +60,8 @@ def best_model(
     criterion : str
         ``aic``, ``aicc``, ``bic``, ``ebic``, ``hqic``, ``cp``, ``adjr2``, or with ``penalty`` ``custom`` or
         ``l0``, the penalised objective P(x) + penalty ||x||_0.
+    k_min : int, optional
+        The smallest number of columns; 0 by default. With the same ``k_max`` it lists the models of one size.
     k_max : int, optional
         The largest number of columns, or terms; by default all, or as many as the criterion has a meaning for.
     top, within : int, float, optional
@@ -92,8 +95,9 @@ def best_model(
     settings |= {"signals": signals, "time_limit": time_limit}
     measure = SizeCriterion.of(subset_problem.without_coefficient_bounds, criterion, gamma, penalty)
     if subset_problem.units.grouped:
-        return _over_terms(subset_problem, measure, settings, proof, k_max=k_max, request=_request(top, within, cap))
-    sizes = every = sizes_of(subset_problem, measure, k_max)
+        refused = (("proof", proof), ("k_min", k_min))
+        return _over_terms(subset_problem, measure, settings, refused, k_max=k_max, request=_request(top, within, cap))
+    sizes = every = sizes_of(subset_problem, measure, k_max, k_min)
     request = _request(top, within, cap)
     if measure.name == "l0" and not request.several:
         sizes = worth_their_price(subset_problem, measure, every)
@@ -147,15 +151,16 @@ def _searched(study: AcrossSizes, pools: SizePools) -> BestModels:
 
 
 def _over_terms(
-    problem: Problem, measure: SizeCriterion, options: dict[str, Any], proof: object, *,
+    problem: Problem, measure: SizeCriterion, options: dict[str, Any], refused: Sequence[tuple[str, object]], *,
     k_max: int | None, request: ListRequest,
 ) -> BestModels:  # fmt: skip
     """The best model over all sets of terms of several columns."""
-    if proof is not None:
-        raise UnsupportedError(
-            "proofs of the best model over all sizes are about features chosen one by one, but here terms of several "
-            f"features are chosen; leave {option('proof')} out, or prove one size with solve."
-        )
+    for name, value in refused:
+        if value is not None:
+            raise UnsupportedError(
+                f"{option(name)} over all sizes is for features chosen one by one, but here terms of several features "
+                "are chosen; leave it out, or solve for one size."
+            )
     most = problem.d if k_max is None else largest_size(k_max, problem.d)
     study = AcrossTerms(problem.replace(k=most), measure, options, request)
     watch = Watch(None, options["signals"])
@@ -183,7 +188,9 @@ def largest_size(k_max: SupportsIndex, most: int) -> int:
     return min(largest, most)
 
 
-def sizes_of(problem: Problem, criterion: SizeCriterion, k_max: int | None) -> list[int]:
+def sizes_of(
+    problem: Problem, criterion: SizeCriterion, k_max: int | None, k_min: int | None = None
+) -> list[int]:  # fmt: skip
     """The sizes to examine, ascending.
 
     Raises
@@ -201,14 +208,23 @@ def sizes_of(problem: Problem, criterion: SizeCriterion, k_max: int | None) -> l
         criterion.check_size(largest)
     if units.constraint is not None and (region := units.region(units.d)) is not None:
         largest = min(largest, units.constraint.largest(region))
-    smallest = max(problem.fewest, len(units.force_in))
-    sizes = [k for k in range(smallest, largest + 1) if units.completed((), k) is not None]
+    smallest = 0 if k_min is None else largest_size(k_min, EVERY_COLUMN)
+    if smallest > largest:
+        raise InputError(
+            f"the smallest size is {smallest}, but the largest is {largest}; give a smaller {option('k_min')}."
+        )
+    sizes = [k for k in range(max(smallest, fewest_of(problem)), largest + 1) if units.completed((), k) is not None]
     if not sizes:
         raise InputError(
             f"no model of at most {largest} features meets what is demanded, or has a {criterion.title}; raise k_max, "
             f"or demand less."
         )
     return sizes
+
+
+def fewest_of(problem: Problem) -> int:
+    """The smallest size that what must be in leaves."""
+    return max(problem.fewest, len(problem.units.force_in))
 
 
 def worth_their_price(problem: Problem, criterion: SizeCriterion, sizes: list[int]) -> list[int]:
@@ -280,6 +296,8 @@ def _result(study: AcrossSizes, support: tuple[int, ...]) -> Result:
     # contain.
     free = search.problem.units.constraint is None
     floor = min(study.lower_of(k)[0] for k in study.sizes if k == size or (k < size and not free))
+    if not free and study.sizes[0] > fewest_of(study.problem):
+        floor = -math.inf  # smaller sizes are not examined
     if result is None:
         options = {**study.options, "node_limit": 0, "heuristics": ()}
         root_result = solve(search.problem, start=support or None, **options)

@@ -269,7 +269,7 @@ class BestModels(Readable):
         beyond, better = self._words
         only = f" among {self.valid_for}" if self.valid_for else ""
         allowed = " that meets the constraints" if restricted(self.result.problem) else ""
-        models = f"no model with {first} to {last} {self._noun}{allowed}"
+        models = f"no model with {f'{first} to ' if first < last else ''}{last} {self._noun}{allowed}"
         if self.claim is Claim.HEURISTIC_ONLY:
             return "Nothing is proven: no lower bound is known."
         if self.claim is Claim.OPTIMAL:

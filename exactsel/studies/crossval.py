@@ -281,29 +281,25 @@ def folds_of(cv: Any, problem: Problem, seed: int = 0) -> list[tuple[IntArray, I
     InputError
         For what stands for none, and for a fold whose held-out rows have weight 0.
     """
-    folds = _splits(cv, problem, seed)
+    target = problem.target
+    if isinstance(cv, str) and cv.casefold() in LEAVE_ONE_OUT:
+        folds = random_folds(len(target), len(target), seed)
+    elif isinstance(cv, int | np.integer) and not isinstance(cv, bool):
+        folds = random_folds(len(target), int(cv), seed)  # a problem's n does not count rows of weight 0
+    else:
+        splits = callable(getattr(cv, "split", None)) and not isinstance(cv, str)
+        parts = cv.split(problem.A, target) if splits else cv
+        try:
+            folds = [(np.asarray(train, dtype=np.int64), np.asarray(held, dtype=np.int64)) for train, held in parts]
+        except (TypeError, ValueError):
+            raise InputError(
+                f'cv is {shown(cv)}, but a number of folds, "loo", a splitter or pairs of rows were expected; give one.'
+            ) from None
+    if not folds:
+        raise InputError("there are no folds; give at least one pair of training and held-out rows.")
     weights = None if problem.preparation is None else problem.preparation.row_weights
     if not all(held.size and (weights is None or weights[held].any()) for _, held in folds):
         raise InputError("a fold holds out only rows of weight 0, so it measures nothing; choose fewer folds.")
-    return folds
-
-
-def _splits(cv: Any, problem: Problem, seed: int) -> list[tuple[IntArray, IntArray]]:
-    target = problem.target
-    if isinstance(cv, str) and cv.casefold() in LEAVE_ONE_OUT:
-        return random_folds(len(target), len(target), seed)
-    if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
-        return random_folds(len(target), int(cv), seed)  # a problem's n does not count rows of weight 0
-    splits = callable(getattr(cv, "split", None)) and not isinstance(cv, str)
-    parts = cv.split(problem.A, target) if splits else cv
-    try:
-        folds = [(np.asarray(train, dtype=np.int64), np.asarray(held, dtype=np.int64)) for train, held in parts]
-    except (TypeError, ValueError):
-        raise InputError(
-            f'cv is {shown(cv)}, but a number of folds, "loo", a splitter or pairs of rows were expected; give one.'
-        ) from None
-    if not folds:
-        raise InputError("there are no folds; give at least one pair of training and held-out rows.")
     return folds
 
 

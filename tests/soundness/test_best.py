@@ -106,6 +106,30 @@ def test_one_criterion_against_every_set():
     assert found.result._shown == found.support
 
 
+@pytest.mark.parametrize("demands", [{}, {"force_in": [4]}, {"hierarchy": {1: [2], 3: [4]}}])
+def test_the_best_models_of_one_size(demands):
+    problem = awkward(4, "quadratic", 0.1, **demands)
+    listed = best_model(problem, criterion="bic", k_min=2, k_max=2, top=4, **LEFT_ALONE)
+    values = {
+        s: problem.fit(s).value
+        for s in combinations(range(problem.d), 2)
+        if {*problem.units.force_in} <= {*s} and problem.units.completed(s, 2) == s
+    }
+    assert listed.complete
+    assert [model.support for model in listed.models] == sorted(values, key=values.get)[:4]
+    assert "no model with 2 features" in listed.claim_text
+    assert listed.lower <= listed.value
+    least = min(
+        problem.fit(s).value
+        for k in range(3)
+        for s in combinations(range(problem.d), k)
+        if {*problem.units.force_in} <= {*s} and problem.units.completed(s, 2) == s
+    )
+    assert listed.result.lower <= least + 1e-9
+    with pytest.raises(InputError, match="the smallest size is 3, but the largest is 2; give a smaller k_min"):
+        best_model(problem, k_min=3, k_max=2, **LEFT_ALONE)
+
+
 def test_the_kernel_that_takes_sizes_apart_lists_the_same(monkeypatch):
     monkeypatch.setattr(best_enumeration, "FEW_SETS", 0)
     for seed, (loss, lam) in enumerate(LOSSES):
