@@ -60,10 +60,8 @@ def best_model(
     criterion : str
         ``aic``, ``aicc``, ``bic``, ``ebic``, ``hqic``, ``cp``, ``adjr2``, or with ``penalty`` ``custom`` or
         ``l0``, the penalised objective P(x) + penalty ||x||_0.
-    k_min : int, optional
-        The smallest number of columns; 0 by default. With the same ``k_max`` it lists the models of one size.
-    k_max : int, optional
-        The largest number of columns, or terms; by default all, or as many as the criterion has a meaning for.
+    k_min, k_max : int, optional
+        The fewest and the most columns, or terms, of a model; equal for one size. By default all sizes.
     top, within : int, float, optional
         List so many models, or all whose criterion is at most this above the best, the longer list of the two.
     gamma : float
@@ -94,11 +92,10 @@ def best_model(
     subset_problem, settings = _asked(problem, y, options, k_max)
     settings |= {"signals": signals, "time_limit": time_limit}
     measure = SizeCriterion.of(subset_problem.without_coefficient_bounds, criterion, gamma, penalty)
+    request, refused = _request(top, within, cap), (("proof", proof), ("k_min", k_min))
     if subset_problem.units.grouped:
-        refused = (("proof", proof), ("k_min", k_min))
-        return _over_terms(subset_problem, measure, settings, refused, k_max=k_max, request=_request(top, within, cap))
+        return _over_terms(subset_problem, measure, settings, refused, k_max=k_max, request=request)
     sizes = every = sizes_of(subset_problem, measure, k_max, k_min)
-    request = _request(top, within, cap)
     if measure.name == "l0" and not request.several:
         sizes = worth_their_price(subset_problem, measure, every)
     study = AcrossSizes(subset_problem, measure, sizes, settings, _folder(proof))

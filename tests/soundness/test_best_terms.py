@@ -204,8 +204,10 @@ def test_what_cp_and_adjusted_r2_do_not_serve():
     rng = np.random.default_rng(1)
     with pytest.raises(InputError, match='leave none over or depend on each other; take criterion="bic", or drop'):
         best_model(rng.normal(size=(6, 8)), rng.normal(size=6), criterion="cp")
-    with pytest.raises(UnsupportedError, match="leave proof out"):
+    with pytest.raises(UnsupportedError, match="proof over all sizes is for features chosen one by one"):
         best_model(random_terms(0, "quadratic", 0.0), proof="folder")
+    with pytest.raises(UnsupportedError, match="k_min over all sizes is for features chosen one by one"):
+        best_model(random_terms(0, "quadratic", 0.0), k_min=1)
 
 
 @pytest.mark.filterwarnings("ignore")
