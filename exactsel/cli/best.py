@@ -33,12 +33,16 @@ from exactsel.cli.workers import worker_options
     examples=(
         "best instances/diabetes.npz --criterion bic --k-max 6 --time-limit 60",
         "best instances/diabetes.npz --k-max 6 --top 20 --time-limit 60 --report best.html",
+        "best instances/diabetes.npz --k-min 3 --k-max 3 --top 10 --time-limit 60",
         "best instances/diabetes.npz --criterion l0 --penalty 0.05 --time-limit 60",
         "best instances/diabetes.npz --criterion objective -k 3 --within 0.002",
         "best instances/cars.csv --target mpg --drop 'name,model year,origin' --missing mean --top 10",
     ),
 )
 @problem_options
+@click.option(
+    "--k-min", type=int, help="Set the smallest size. Default: 0. With the same --k-max only one size counts."
+)
 @click.option("--k-max", type=int, help="Set the largest size. Default: all features, whatever k the instance names.")
 @click.option(
     "--criterion",
@@ -67,7 +71,8 @@ from exactsel.cli.workers import worker_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 @click.option("--report", type=OutputFile(), help="Write a self-contained HTML page of the list to this file.")
 def command(
-    k_max: int | None, criterion: str, gamma: float, penalty: float | None, top: int, within: float | None, cap: int,
+    k_min: int | None, k_max: int | None, criterion: str, gamma: float, penalty: float | None, top: int,
+    within: float | None, cap: int,
     proof: str | None, summary: bool, level: float | None, as_json: bool, report: str | None, **arguments: Any,
 ) -> int:  # fmt: skip
     """Find the best model over all sizes by an information criterion, and the models close to it.
@@ -83,6 +88,7 @@ def command(
     from exactsel.files import check_target, write_bytes
     from exactsel.observers.terminal import terminal_width
     from exactsel.report.best import best_table
+    from exactsel.report.model import result_table
     from exactsel.studies.best import best_model
     from exactsel.to_plain import strict_json
 
@@ -99,8 +105,8 @@ def command(
     settings = search_settings(arguments)
     catch_signals()
     best = best_model(
-        problem, criterion=criterion, k_max=k_max, top=top, within=within, gamma=gamma, penalty=penalty, cap=cap,
-        proof=proof, signals=SIGNALS, **settings,
+        problem, criterion=criterion, k_min=k_min, k_max=k_max, top=top, within=within, gamma=gamma, penalty=penalty,
+        cap=cap, proof=proof, signals=SIGNALS, **settings,
     )  # fmt: skip
     if report is not None:
         from exactsel.report.best_page import best_page
@@ -112,5 +118,6 @@ def command(
     if as_json:
         say(strict_json(best.as_dict() | ({} if intervals is None else {"summary": intervals.as_dict()})))
     else:
-        say(best_table(best, terminal_width(sys.stdout)) + ("" if intervals is None else f"\n\n{intervals}"))
+        model = result_table(best.result) if intervals is None else str(intervals)
+        say(f"{best_table(best, terminal_width(sys.stdout))}\n\n{model}")
     return exit_code(best.reached and best.complete, best.termination)

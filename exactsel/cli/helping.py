@@ -8,13 +8,14 @@ import click
 
 from exactsel.cli.constraint_options import NAMES as CONSTRAINTS
 from exactsel.cli.named_files import FileCommand
+from exactsel.cli.options import KNOW_LIMITS
 from exactsel.cli.talk import say
 
 SECTIONS = {
     "Data": ("target", "shared", "drop", "factors", "formula", "missing", "decimal", "encoding", "weights", "offset"),
     "Problem": (
-        "problem", "k", "k_max", "ks", "criterion", "gamma", "penalty", "loss", "lam", "lams", "delta", "intercept",
-        "scale", *CONSTRAINTS, "force_in", "force_out",
+        "problem", "k", "k_min", "k_max", "ks", "criterion", "gamma", "penalty", "loss", "lam", "lams", "delta",
+        "intercept", "scale", *CONSTRAINTS, "force_in", "force_out",
         "nonnegative", "bounds", "max_coef", "sum_to", "equality",
     ),
     "Limits": ("eps", "rel_eps", "time_limit", "node_limit", "memory_limit", "threads", "seed"),
@@ -40,6 +41,13 @@ FORMATS = (
     "INSTANCE is a table with names (.csv, .tsv, .xlsx, .parquet, .feather, .dta, .sav, .jsonl), a matrix (.npy, .mtx, "
     ".svm) or a .npz file. That holds A (rows x columns) and y, and optionally k, lam, loss, delta and feature_names."
 )
+
+CONSTRAINED = (
+    "Groups (--groups, --per-group), hierarchies (--hierarchy), pairs that exclude each other (--not-both), signs and "
+    "bounds of coefficients (--nonnegative, --bounds, --max-coef), their sum (--sum-to) and other equalities "
+    "(--equality): --help-all shows these options."
+)
+"""Which constraints there are, where help hides their options."""
 
 SHOW_ALL = "exactsel.cli.helping.show_all"
 """The key in a context's ``meta`` that says whether its help shows rare options, too."""
@@ -95,6 +103,9 @@ class Command(FileCommand):
             if entries:
                 with formatter.section(title):
                     formatter.write_dl(entries)
+            if title == "Problem" and ctx.info_name in KNOW_LIMITS and not ctx.meta.get(SHOW_ALL):
+                with formatter.section("Constraints"):
+                    formatter.write_text(CONSTRAINED)
         with formatter.section("Output"):
             formatter.write_dl(list(records.values()))
 

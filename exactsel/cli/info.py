@@ -44,19 +44,24 @@ def command(root: bool, as_json: bool, **arguments: Any) -> None:
             facts = instance_facts(instance, arguments["problem"], **overrides)
     except InputError as error:
         columns = read_columns(arguments["instance"], arguments["decimal"], arguments["encoding"])
-        if columns is not None and isinstance(error, NoTargetError) and arguments["problem"] == "regression":
-            known = table_facts(columns)
+        if columns is None:
+            raise
+        known = table_facts(columns) | {name: arguments[name] for name in ("problem", "target")}
+        shown = f"{_listed(known | {'columns': len(columns)})}\n\n{column_table(columns)}"
+        if isinstance(error, NoTargetError) and arguments["problem"] == "regression":
             advice = str(error)[0].upper() + str(error)[1:]
-            if as_json:
-                say(json.dumps(known | {"advice": advice}))
-            else:
-                say(f"{_listed(known | {'columns': len(columns)})}\n\n{column_table(columns)}\n\n{advice}")
+            say(json.dumps(known | {"advice": advice}) if as_json else f"{shown}\n\n{advice}")
             return
-        if columns is not None and not as_json:
-            say(column_table(columns))
+        if not as_json:
+            say(shown)
         raise
     if facts["problem_hash"] is not None:
-        problem = read_problem(arguments, quiet=True)
+        try:
+            problem = read_problem(arguments, quiet=True)
+        except InputError:
+            if not as_json:
+                say(_listed(facts | {"problem_hash": None}))
+            raise
         facts |= {**problem_facts(problem), **(root_facts(problem) if root else {})}
     if as_json:
         say(json.dumps(facts, allow_nan=False))

@@ -77,7 +77,7 @@ class Carried(Exception):
 
 ELSEWHERE = {
     "--family": "--loss", "--nvmax": "-k", "--y": "--target", "--alpha": "--lam", "--must-have": "--force-in",
-    "--must-not": "--force-out", "--method": "--heuristic",
+    "--must-not": "--force-out", "--method": "--heuristic", "--methods": "--heuristic",
     "--confint": "--summary", "--ci": "--summary",
 }  # fmt: skip
 """What other programs, other commands and earlier days call options."""
@@ -228,10 +228,9 @@ def _run(arguments: list[str] | None) -> int | None:
     except (click.exceptions.Abort, KeyboardInterrupt):
         return _complain("interrupted.", 130)
     except click.ClickException as error:
-        if isinstance(error, click.NoSuchOption) and error.option_name in ELSEWHERE:
+        if isinstance(error, click.NoSuchOption) and (hint := _hint(error)):
             name = error.option_name
-            message = f"No such option '{name}'; it is {ELSEWHERE[name]} here."
-            error = click.NoSuchOption(name, message=message, ctx=error.ctx)
+            error = click.NoSuchOption(name, message=f"No such option '{name}'; {hint}.", ctx=error.ctx)
         stream = io.StringIO()
         error.show(stream)
         with contextlib.suppress(OSError, ValueError):
@@ -253,6 +252,15 @@ def _run(arguments: list[str] | None) -> int | None:
             raise
         what = f"{type(error).__name__}: {error}".partition("\n")[0].rstrip(".")
         return _complain(f"Internal error: {what}. Set EXACTSEL_DEBUG=1 to see where; please report it.", 70)
+
+
+def _hint(error: click.NoSuchOption) -> str:
+    """Where the option is that a command lacks, or what it is called; empty where that is not known."""
+    name = ELSEWHERE.get(error.option_name, error.option_name)
+    parameters = () if error.ctx is None else error.ctx.command.params
+    if any(name in parameter.opts for parameter in parameters):
+        return f"it is {name} here"
+    return "exactsel solve -k K --summary prints the summary of one model" if name == "--summary" else ""
 
 
 def _end_without_waiting(code: int) -> None:

@@ -10,7 +10,7 @@ from exactsel.cli.talk import say
 from exactsel.cli.workers import workers_of
 from exactsel.errors import InputError
 
-OF_ALL_SIZES = ("k_max", "gamma", "penalty", "top", "proof", "summary", "report")
+OF_ALL_SIZES = ("k_min", "k_max", "gamma", "penalty", "top", "proof", "summary", "level", "report")
 """Options that are about models of different sizes."""
 
 OF_ONE_SIZE = ("checkpoint", "checkpoint_every", "resume", "executor", "workers", "scheduler")

@@ -103,6 +103,7 @@ def command(
     from exactsel.report.path import draw_path
     from exactsel.studies.criteria import Compared
     from exactsel.studies.path import USUAL_SIZES, solve_path
+    from exactsel.studies.penalty_path import check_ridge_weights
 
     if k_max is not None and ks is not None:
         raise InputError("--k-max and --ks both say which sizes; give one of them.")
@@ -119,7 +120,9 @@ def command(
     check_target(plot)
     check_target(report)
     style = None if plot is None else _style(plot)
-    cv = _check_folds(problem, folds)
+    cv = _check_folds(problem, folds, arguments["seed"])
+    if criterion is not None:
+        check_ridge_weights([problem.describe().get("lam")] if weights is None else weights)
     catch_signals()
     more = {"cap": cap if given("cap") else None, **workers_of(arguments)}
     path = solve_path(problem, ks=sizes, lams=weights, near=near, signals=SIGNALS, **more, **settings)
@@ -171,7 +174,7 @@ def _errors(path: SolutionPath, problem: SubsetProblem, cv: int | str, arguments
     return validated(problem, gaps, cv, ks, lams, options, Workers(**workers_of(arguments)))
 
 
-def _check_folds(problem: SubsetProblem, folds: str | None) -> int | str | None:
+def _check_folds(problem: SubsetProblem, folds: str | None, seed: int) -> int | str | None:
     """How many folds there are to be, found to be possible before anything is solved."""
     from exactsel.errors import InputError
     from exactsel.studies.crossval import LEAVE_ONE_OUT, folds_of, of_a_target
@@ -184,16 +187,18 @@ def _check_folds(problem: SubsetProblem, folds: str | None) -> int | str | None:
     regression = of_a_target(problem)
     if regression.objective.reduction is not None:
         raise InputError("the rows of this instance have been reduced, so none can be held out; leave --cv out.")
-    folds_of(cv, regression)
+    folds_of(cv, regression, seed)
     return cv
 
 
 def _style(plot: str) -> str:
     from exactsel.errors import InputError
+    from exactsel.report.path import figure_class
 
     style = plot.rpartition(".")[2].lower()
     if style not in ("png", "svg", "pdf"):
         raise InputError(f"the picture {plot} must have a name that ends in .png, .svg or .pdf.")
+    figure_class()
     return style
 
 

@@ -77,8 +77,9 @@ def command(report: str | None, summary: bool, level: float | None, **arguments:
         return print_status(arguments["status"], arguments["as_json"])
     check_target(report)
     targets = targets_of(arguments)
-    if summary and (arguments["method"] is not None or len(targets) > 1):
-        raise InputError("--summary is about one optimal model; leave out --method, and give one --target.")
+    if (summary or level is not None) and (arguments["method"] is not None or len(targets) > 1):
+        name = "summary" if summary else "level"
+        raise InputError(f"--{name} is about one optimal model; leave out --method, and give one --target.")
     if arguments["method"] is not None:
         if len(targets) > 1:
             raise InputError("--method takes one target, but several are given; give one --target.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,9 @@ from exactsel.types import FloatArray, IntArray
 
 FORMAT = 1
 """Of the files of :meth:`Model.save`."""
+
+MANY_TEXTS, MANY_TERMS = 3, 6
+"""More bounds or equalities, or terms of one, than these are counted in texts instead of listed."""
 
 
 @dataclass(frozen=True)
@@ -237,13 +241,62 @@ def demands_text(problem: dict[str, Any]) -> str:
         for which, what in (("force_in", "in every model:"), ("force_out", "in no model:"))
         if problem.get(which)
     ]
-    words += descriptions(problem, lambda unit: label(unit, names))
+    words += [*descriptions(problem, lambda unit: label(unit, names)), *_bounds_texts(problem.get("bounds"))]
+    words += _equality_texts(problem)
     flags: tuple[tuple[str, str], ...]
     flags = (("intercept", "intercept, not penalised"), ("scale", "features scaled"), ("weights", "rows weighted"))
-    flags += (("offset", "predictions with an offset"),)
+    flags += (("offset", "a given offset is added to each prediction"),)
     if problem.get("left_side"):
         words.append(f"the target is {problem['left_side']}")
     return "; ".join([*words, *(what for which, what in flags if problem.get(which))])
+
+
+def _bounds_texts(bounds: list[list[float | None]] | None) -> list[str]:
+    """The lower and upper bounds of coefficients, in words: alike ones together, or their number where many differ."""
+    if not bounds:
+        return []
+    counts = Counter(pair for pair in zip(*bounds, strict=True) if pair != (None, None))
+    if len(counts) > MANY_TEXTS:
+        return [f"coefficients of {counts.total()} features within bounds"]
+    columns = len(bounds[0])
+    return [f"{_coefficients(count, columns)} {_between(*pair)}" for pair, count in counts.items()]
+
+
+def _coefficients(count: int, columns: int) -> str:
+    if count == columns:
+        return "all coefficients"
+    return f"coefficients of {count} features" if count > 1 else "the coefficient of 1 feature"
+
+
+def _between(lower: float | None, upper: float | None) -> str:
+    if lower is None or upper is None:
+        return f"at most {upper:g}" if lower is None else f"at least {lower:g}"
+    return f"from {lower:g} to {upper:g}"
+
+
+def _equality_texts(problem: dict[str, Any]) -> list[str]:
+    """The linear equalities of coefficients, in words; only their number where they are many."""
+    equalities = problem.get("equalities") or []
+    if len(equalities) > MANY_TEXTS:
+        return [f"coefficients meet {len(equalities)} linear equalities"]
+    names = problem.get("column_names" if problem.get("groups") else "feature_names")
+    return [_equality_text(each["columns"], each["numbers"], each["right"], problem, names) for each in equalities]
+
+
+def _equality_text(
+    columns: list[int], numbers: list[float], right: float, problem: dict[str, Any], names: Sequence[str] | None
+) -> str:  # fmt: skip
+    if len(columns) == problem.get("columns", problem["d"]) and {*numbers} == {1.0}:
+        return f"coefficients sum to {right:g}"
+    if len(columns) > MANY_TERMS:
+        return f"a linear equality of {len(columns)} coefficients"
+    named = [label(j, names, "{name}", "x{number}") for j in columns]
+    terms = " ".join(map(_term, named, numbers)).removeprefix("+ ")
+    return f"coefficients meet {terms} = {right:g}"
+
+
+def _term(name: str, number: float) -> str:
+    return f"{'-' if number < 0 else '+'} {'' if abs(number) == 1.0 else f'{abs(number):g}*'}{name}"
 
 
 def label(column: int, names: Sequence[str] | None, named: str = "{name} ({number})", plain: str = "{number}") -> str:

@@ -12,7 +12,7 @@ from exactsel.problem.model import demands_text
 from exactsel.report.model import FORCED
 from exactsel.report.page import Cell, Raw, paragraph, section, table, tiles
 from exactsel.report.svg import bar
-from exactsel.solving.outcome import Claim, Termination
+from exactsel.solving.outcome import Claim, Termination, restricted
 from exactsel.solving.result import Result
 
 REASONS = {
@@ -48,7 +48,7 @@ def answer_text(result: Result) -> str:
     included, outside = (result.problem.get(name, ()) for name in ("force_in", "force_out"))
     related = any(result.problem.get(name) is not None for name in NAMES)
     count = "" if related else f" ({_supports(d - len(included) - len(outside), k - len(included))} choices of {k})"
-    demanded = " that the constraints allow" if included or outside or related else ""
+    demanded = " that the constraints allow" if restricted(result.problem) else ""
     valid_for = f" This holds for {result.valid_for}." if result.valid_for else ""
     share = f"{100 * result.gap:.2g} %"
     match result.claim:
@@ -124,7 +124,9 @@ def model_section(result: Result) -> str:
     )
     notes = [] if names else [paragraph("The instance has no feature names.", "quiet")]
     if preparation is not None:
-        done = demands_text({**result.problem, "force_in": (), "force_out": (), **dict.fromkeys(NAMES)})
+        done = demands_text(
+            {**result.problem, "force_in": (), "force_out": (), **dict.fromkeys((*NAMES, "bounds", "equalities"))}
+        )
         said = f"Coefficients are for the data as they were given; the search worked on prepared data ({done})."
         notes.append(paragraph(said + (" The bars are those of the scaled features." if scaled else ""), "quiet"))
     return section("The model", _groups(result), coef_table, *notes)

@@ -7,10 +7,11 @@ import math
 from exactsel.observers.terminal import fitting
 from exactsel.problem.model import label, listed
 from exactsel.studies.best_models import FAR, NEAR, BestModels
+from exactsel.studies.size_report import SizeStatus
 
 MODELS = {"rank": 4, "k": 4, "df": 4, "criterion": 16, "delta": 9, "weight": 7}
-SIZES = {"k": 4, "criterion": 16, "lower": 16, "settled": 8, "nodes": 9}
-LESS_IMPORTANT = ("nodes", "settled", "lower", "weight")
+SIZES = {"k": 4, "criterion": 16, "lower": 16, "status": 10, "nodes": 9}
+LESS_IMPORTANT = ("nodes", "status", "lower", "weight")
 MOST_COLUMNS = 30
 """Columns whose frequency is shown; the JSON output has all."""
 
@@ -46,16 +47,18 @@ def _sizes(best: BestModels, width: int | None) -> str:
     for size in best.sizes:
         entries = {
             "k": str(size.size), "criterion": _number(display(size.criterion)), "lower": _number(display(size.lower)),
-            "settled": "yes" if size.settled else "no", "nodes": str(size.nodes),
+            "status": size.status.text, "nodes": str(size.nodes),
         }  # fmt: skip
         columns = "not looked for" if size.support is None else listed(size.support, names)
         lines.append(" ".join(f"{entries[name]:>{SIZES[name]}}" for name in fields) + f"  {columns}")
-    lines += [
-        "",
-        f"lower: no model of this size has a better {best.criterion.title}; each size is searched as far as it",
-    ]
-    lines.append("takes to see that it does not win")
+    lines += ["", f"lower: no model of this size has a better {best.criterion.title}", *_meanings(best)]
     return "\n".join(lines)
+
+
+def _meanings(best: BestModels) -> list[str]:
+    """What the statuses in the table mean."""
+    statuses = {size.status for size in best.sizes}
+    return [f"{status.text}: {status.meaning}" for status in SizeStatus if status in statuses]
 
 
 def _inclusion(best: BestModels) -> str:

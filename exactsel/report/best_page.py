@@ -13,6 +13,7 @@ from exactsel.report.page import Cell, figure, page, paragraph, section, table, 
 from exactsel.report.settings import commands_section, settings_section
 from exactsel.report.summary import summary_section
 from exactsel.studies.best_models import FAR, NEAR, BestModels
+from exactsel.studies.size_report import SizeStatus
 
 MOST_LISTED, MOST_DRAWN, MOST_FREQUENT = 100, 40, 40
 """Models in the table and in the heat map, and columns whose frequency is shown."""
@@ -102,7 +103,8 @@ def _map_of_models(best: BestModels) -> str:
         ]  # fmt: skip
         caption = (
             f"The best model known of each size with its {best.criterion.title}. A size is searched only as far as it "
-            "takes to see that it does not win, so but for the chosen size, in bold, a better model may exist."
+            "takes to see that it cannot win, so a better model may exist of a size that is not proven. The chosen "
+            "size is in bold."
         )
         parts.append(_figure(rows, names, "Best known model of each size and the features in it", caption))
     return section("Which features are in which models", *parts) if parts else ""
@@ -136,7 +138,7 @@ def _sizes(best: BestModels) -> str:
     rows: list[list[Cell]] = [
         [
             str(size.size), _finite(value(size.criterion)), _finite(value(size.lower)),
-            "yes" if size.settled else "no", size.nodes,
+            size.status.text, size.nodes,
             wide("not looked for" if size.support is None else listed(size.support, names)),
         ]
         for size in best.sizes
@@ -146,11 +148,12 @@ def _sizes(best: BestModels) -> str:
         "size",
         best.criterion.title,
         f"no model of it {best._words[0]}",
-        "ruled out",
+        "status",
         "nodes",
         "best known of this size",
     ]
-    caption = "Ruled out: no model of the size is better than the best of all, to the tolerance asked for"
+    statuses = {size.status for size in best.sizes}
+    caption = "; ".join(f"{status.text}: {status.meaning}" for status in SizeStatus if status in statuses)
     return section("What is known of each size", table(caption, header, rows, best=chosen))
 
 

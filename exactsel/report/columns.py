@@ -32,9 +32,10 @@ def _content(column: Column) -> str:
         levels = list(dict.fromkeys(column.texts))
         examples = ", ".join(repr(level[:20]) for level in levels[:3]) + (", …" if len(levels) > 3 else "")
         return f"text, {len(levels)} different: {examples}"
-    if column.values is None:
+    values = column.partial if column.values is None else column.values
+    if values is None:
         return column.kind
-    values = column.values
+    values = values[~np.isnan(values)]
     if not values.size:
         return "nothing"
     return f"numbers from {values.min():.6g} to {values.max():.6g}, {np.unique(values).size} different"

@@ -15,6 +15,7 @@ from exactsel.studies.path import SolutionPath
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 WIDTHS = {
     "k": 4, "lam": 10, "objective": 16, "gap": 9, "claim": 12, "nodes": 9, "time": 9,
@@ -114,18 +115,23 @@ def _near_lines(path: SolutionPath, several: bool) -> list[str]:
     return [*lines, ""]
 
 
-def draw_path(compared: Compared, style: str) -> bytes:
-    """Objective with its proven bound, criteria and held-out loss over k (``png``, ``svg`` or ``pdf``); matplotlib."""
+def figure_class() -> type[Figure]:
+    """What draws pictures; :class:`UnsupportedError` where matplotlib is not installed."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise UnsupportedError("pictures need matplotlib; run: pip install 'exactsel[plot]'.") from None
+    return Figure
+
+
+def draw_path(compared: Compared, style: str) -> bytes:
+    """Objective with its proven bound, criteria and held-out loss over k (``png``, ``svg`` or ``pdf``); matplotlib."""
     rows = [compared.row(result) for result in compared.path.results]
     panels = ["objective"]
     panels += ["criteria"] if any(row["aic"] is not None for row in rows) else []
     panels += ["held-out loss"] if compared.validation is not None else []
     panels += ["models close to the best"] if compared.path.near else []
-    figure = Figure(figsize=(4.5 * len(panels), 3.5), layout="constrained")
+    figure = figure_class()(figsize=(4.5 * len(panels), 3.5), layout="constrained")
     weights = list(dict.fromkeys(result.problem.get("lam") for result in compared.path.results))
     for title, axes in zip(panels, figure.subplots(1, len(panels), squeeze=False)[0], strict=True):
         axes.set_xlabel("k")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 import signal
@@ -30,7 +31,7 @@ from exactsel.solving.quality import quality_of
 from exactsel.solving.result import Result
 from exactsel.solving.small import is_small
 from exactsel.solving.unattained import infima_will_do, refuse_unattained
-from exactsel.studies.best_list import ListRequest, SizePools, report_of
+from exactsel.studies.best_list import ListRequest, SizePools, report_of, status_of
 from exactsel.studies.best_models import BestModels, first_stop
 from exactsel.studies.best_of_terms import best_of_terms
 from exactsel.studies.best_penalised import bound_all_sizes
@@ -42,7 +43,7 @@ from exactsel.studies.solution_pool import CAP, check_cap
 
 def best_model(
     problem: Problem | object, y: ArrayLike | None = None, *, criterion: str = "bic",
-    k_max: int | None = None, top: int = 1, within: float | None = None, gamma: float = 1.0,
+    k_min: int | None = None, k_max: int | None = None, top: int = 1, within: float | None = None, gamma: float = 1.0,
     penalty: float | Callable[[int], float] | None = None,
     cap: int = CAP, proof: str | os.PathLike[str] | None = None, time_limit: float | None = None,
     signals: Sequence[int] = (signal.SIGINT,), verbose: int = 0, **options: object,
@@ -59,8 +60,8 @@ def best_model(
     criterion : str
         ``aic``, ``aicc``, ``bic``, ``ebic``, ``hqic``, ``cp``, ``adjr2``, or with ``penalty`` ``custom`` or
         ``l0``, the penalised objective P(x) + penalty ||x||_0.
-    k_max : int, optional
-        The largest number of columns, or terms; by default all, or as many as the criterion has a meaning for.
+    k_min, k_max : int, optional
+        The fewest and the most columns, or terms, of a model; equal for one size. By default all sizes.
     top, within : int, float, optional
         List so many models, or all whose criterion is at most this above the best, the longer list of the two.
     gamma : float
@@ -91,10 +92,10 @@ def best_model(
     subset_problem, settings = _asked(problem, y, options, k_max)
     settings |= {"signals": signals, "time_limit": time_limit}
     measure = SizeCriterion.of(subset_problem.without_coefficient_bounds, criterion, gamma, penalty)
+    request, refused = _request(top, within, cap), (("proof", proof), ("k_min", k_min))
     if subset_problem.units.grouped:
-        return _over_terms(subset_problem, measure, settings, proof, k_max=k_max, request=_request(top, within, cap))
-    sizes = every = sizes_of(subset_problem, measure, k_max)
-    request = _request(top, within, cap)
+        return _over_terms(subset_problem, measure, settings, refused, k_max=k_max, request=request)
+    sizes = every = sizes_of(subset_problem, measure, k_max, k_min)
     if measure.name == "l0" and not request.several:
         sizes = worth_their_price(subset_problem, measure, every)
     study = AcrossSizes(subset_problem, measure, sizes, settings, _folder(proof))
@@ -107,16 +108,16 @@ class _Told:
 
     def __init__(self, study: AcrossSizes, tell: Say) -> None:
         self._across, self._tell, self.sizes = study, tell, set[int]()
-        tell(f"{'k':>4} {study.criterion.title:>16} {'lower':>16}  {'gap':>9}  settled")
+        tell(f"{'k':>4} {study.criterion.title:>16} {'lower':>16}  {'gap':>9}  status")
 
     def __call__(self, size: int) -> None:
         """What is known of a size: the criterion of its best model, and what none of its models is below."""
         study = self._across
         self.sizes.add(size)
         value = study.criterion.value(study.upper_of(size), size)
-        lower, settled = min(study.criterion_below(size), value), "yes" if study.settled(size) else "no"
+        lower, status = min(study.criterion_below(size), value), status_of(study, size, study.known.about).text
         display = study.criterion.shown
-        self._tell(f"{size:>4} {display(value):>16.10g} {display(lower):>16.10g}  {value - lower:>9.2e}  {settled}")
+        self._tell(f"{size:>4} {display(value):>16.10g} {display(lower):>16.10g}  {value - lower:>9.2e}  {status}")
 
     def rest(self) -> None:
         """The sizes that have not been said, as a bound of others settles them."""
@@ -147,15 +148,16 @@ def _searched(study: AcrossSizes, pools: SizePools) -> BestModels:
 
 
 def _over_terms(
-    problem: Problem, measure: SizeCriterion, options: dict[str, Any], proof: object, *,
+    problem: Problem, measure: SizeCriterion, options: dict[str, Any], refused: Sequence[tuple[str, object]], *,
     k_max: int | None, request: ListRequest,
 ) -> BestModels:  # fmt: skip
     """The best model over all sets of terms of several columns."""
-    if proof is not None:
-        raise UnsupportedError(
-            "proofs of the best model over all sizes are about features chosen one by one, but here terms of several "
-            f"features are chosen; leave {option('proof')} out, or prove one size with solve."
-        )
+    for name, value in refused:
+        if value is not None:
+            raise UnsupportedError(
+                f"{option(name)} over all sizes is for features chosen one by one, but here terms of several features "
+                "are chosen; leave it out, or solve for one size."
+            )
     most = problem.d if k_max is None else largest_size(k_max, problem.d)
     study = AcrossTerms(problem.replace(k=most), measure, options, request)
     watch = Watch(None, options["signals"])
@@ -183,7 +185,9 @@ def largest_size(k_max: SupportsIndex, most: int) -> int:
     return min(largest, most)
 
 
-def sizes_of(problem: Problem, criterion: SizeCriterion, k_max: int | None) -> list[int]:
+def sizes_of(
+    problem: Problem, criterion: SizeCriterion, k_max: int | None, k_min: int | None = None
+) -> list[int]:  # fmt: skip
     """The sizes to examine, ascending.
 
     Raises
@@ -201,14 +205,23 @@ def sizes_of(problem: Problem, criterion: SizeCriterion, k_max: int | None) -> l
         criterion.check_size(largest)
     if units.constraint is not None and (region := units.region(units.d)) is not None:
         largest = min(largest, units.constraint.largest(region))
-    smallest = max(problem.fewest, len(units.force_in))
-    sizes = [k for k in range(smallest, largest + 1) if units.completed((), k) is not None]
+    smallest = 0 if k_min is None else largest_size(k_min, EVERY_COLUMN)
+    if smallest > largest:
+        raise InputError(
+            f"the smallest size is {smallest}, but the largest is {largest}; give a smaller {option('k_min')}."
+        )
+    sizes = [k for k in range(max(smallest, fewest_of(problem)), largest + 1) if units.completed((), k) is not None]
     if not sizes:
         raise InputError(
             f"no model of at most {largest} features meets what is demanded, or has a {criterion.title}; raise k_max, "
             f"or demand less."
         )
     return sizes
+
+
+def fewest_of(problem: Problem) -> int:
+    """The smallest size that what must be in leaves."""
+    return max(problem.fewest, len(problem.units.force_in))
 
 
 def worth_their_price(problem: Problem, criterion: SizeCriterion, sizes: list[int]) -> list[int]:
@@ -280,6 +293,8 @@ def _result(study: AcrossSizes, support: tuple[int, ...]) -> Result:
     # contain.
     free = search.problem.units.constraint is None
     floor = min(study.lower_of(k)[0] for k in study.sizes if k == size or (k < size and not free))
+    if not free and study.sizes[0] > fewest_of(study.problem):
+        floor = -math.inf  # smaller sizes are not examined
     if result is None:
         options = {**study.options, "node_limit": 0, "heuristics": ()}
         root_result = solve(search.problem, start=support or None, **options)

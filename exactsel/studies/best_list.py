@@ -19,13 +19,14 @@ from exactsel.problem.design import is_design
 from exactsel.solving.result import Result
 from exactsel.solving.settings import Settings
 from exactsel.studies.best_enumeration import SizeEnumeration
-from exactsel.studies.best_models import BestModels, RankedModel, SizeReport, claim_over_sizes
+from exactsel.studies.best_models import BestModels, RankedModel, claim_over_sizes
 from exactsel.studies.best_neighbours import backward, grow
 from exactsel.studies.best_partition import SearchedRegions
 from exactsel.studies.best_search import NO_BOUND, AcrossSizes, SizeSearch
 from exactsel.studies.pool_search import RegionSolver, SolutionPool, fill
 from exactsel.studies.sequence import settings_among
 from exactsel.studies.size_criterion import SizeCriterion
+from exactsel.studies.size_report import SizeReport, SizeStatus
 from exactsel.studies.solution_pool import fill_by_bounds
 
 EASY = 5e8
@@ -100,16 +101,16 @@ class ListRequest:
         """The models that were requested, of all that were found, and what the reports of the sizes prove of them."""
         best = ranked[0]
         lower = min(best.criterion, *(report.lower for report in reports))
-        settled = all(report.settled for report in reports)
+        none_open = all(report.status is not SizeStatus.OPEN for report in reports)
         if not self.several:
-            threshold, complete = best.criterion, settled
+            threshold, complete = best.criterion, none_open
         models = [model for model in ranked if model.criterion <= threshold]
         if self.within is None or len(models) < self.top:
             models = ranked[: self.top]
         return BestModels(
             tuple(models), criterion, reports, lower, threshold, complete,
-            claim_over_sizes(best.criterion, lower, settled, criterion, best.objective, best.df),
-            "complete" if settled and complete else stop, result, valid_for,
+            claim_over_sizes(best.criterion, lower, none_open, criterion, best.objective, best.df),
+            "complete" if none_open and complete else stop, result, valid_for,
         )  # fmt: skip
 
 
@@ -256,18 +257,38 @@ class SizePools:
         return units.constraint is None and slots > 0 and math.comb(free, slots) > MANY_SETS
 
 
-def report_of(study: AcrossSizes, pools: SizePools, size: int, about: dict[tuple[int, ...], float]) -> SizeReport:
+Supports = dict[tuple[int, ...], float]
+"""The objectives of models, or about that, by their columns."""
+
+
+def _best_known(size: int, about: Supports) -> tuple[float, tuple[int, ...] | None]:
+    """The best model known of one size: its objective, or about that, and its columns."""
+    return min(((value, s) for s, value in about.items() if len(s) == size), default=(math.inf, None))
+
+
+def status_of(study: AcrossSizes, size: int, about: Supports, lower: float = -math.inf) -> SizeStatus:
+    """What is proven of one size, where other searches have shown that none of its objectives is below ``lower``."""
+    lower = max(lower, study.lower_of(size)[0])
+    if not study.settles(size, lower):
+        return SizeStatus.OPEN
+    objective, support = _best_known(size, about)
+    tolerance = study.finest(objective)
+    if study.criterion.name == "l0":  # its tolerance is one of the penalised objective
+        tolerance = max(tolerance, study.finest(study.criterion.value(objective, size)))
+    attained = support in study.known.models and objective - lower <= tolerance
+    return SizeStatus.PROVEN if attained else SizeStatus.CANNOT_WIN
+
+
+def report_of(study: AcrossSizes, pools: SizePools, size: int, about: Supports) -> SizeReport:
     """What is known of one size."""
     search, (_, by) = study.by_size[size], study.lower_of(size)
-    best = min(
-        ((study.criterion.value(value, size), s) for s, value in about.items() if len(s) == size),
-        default=(float("inf"), None),
-    )
-    lower = min(study.criterion_below(size), best[0])
+    objective, support = _best_known(size, about)
+    criterion = math.inf if support is None else study.criterion.value(objective, size)
+    lower = min(study.criterion_below(size), criterion)
     source = study.by_size.get(size if by is None else by)
     proof = None if source is None or source.result is None else source.result.proof
     return SizeReport(
-        size, best[0], lower, best[1], 0 if search.result is None else search.result.nodes, by, study.settled(size),
-        pools.request.several and size in pools.listed,
+        size, criterion, lower, support, 0 if search.result is None else search.result.nodes, by,
+        status_of(study, size, about), pools.request.several and size in pools.listed,
         study.floor_proofs.get(size, proof) if by == size else proof,
     )  # fmt: skip

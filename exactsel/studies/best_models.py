@@ -12,6 +12,7 @@ from exactsel.problem.model import demands_text, listed
 from exactsel.solving.outcome import Claim, Termination, restricted
 from exactsel.solving.result import Result
 from exactsel.studies.size_criterion import SizeCriterion
+from exactsel.studies.size_report import SizeReport
 from exactsel.studies.solution_pool import advice_lines
 from exactsel.to_plain import Readable, finite, html_line, html_table, html_view
 
@@ -44,30 +45,6 @@ class RankedModel:
     def size(self) -> int:
         """How many columns, or terms where these have several columns."""
         return len(self.support)
-
-
-@dataclass(frozen=True)
-class SizeReport:
-    """What is known of the models of one size."""
-
-    size: int
-    """How many columns, also where terms are chosen."""
-    criterion: float
-    """That of the best known of this size, to the rounding of a fit; inf where none was looked for."""
-    lower: float
-    """No model of this size has a smaller criterion."""
-    support: tuple[int, ...] | None
-    """Of the best known model."""
-    nodes: int
-    """Regions of the search for this size; 0 where the bound of a larger one closes it."""
-    closed_by: int | None
-    """The size whose search this lower bound comes from; None where there is none yet."""
-    settled: bool
-    """Whether a model of this size that is better than the best of all is ruled out, to the tolerance."""
-    listed: bool
-    """Whether every model of this size within the list's threshold is known."""
-    proof: str | None = None
-    """The proof of the objective's lower bound, where one was written."""
 
 
 @dataclass(frozen=True)
@@ -226,7 +203,8 @@ class BestModels(Readable):
                 {
                     "k": size.size, "criterion": shown(size.criterion), "lower": shown(size.lower),
                     "support": None if size.support is None else list(size.support), "nodes": size.nodes,
-                    "closed_by": size.closed_by, "settled": size.settled, "listed": size.listed, "proof": size.proof,
+                    "status": size.status.value, "closed_by": size.closed_by, "listed": size.listed,
+                    "proof": size.proof,
                 }
                 for size in self.sizes
             ],
@@ -291,7 +269,7 @@ class BestModels(Readable):
         beyond, better = self._words
         only = f" among {self.valid_for}" if self.valid_for else ""
         allowed = " that meets the constraints" if restricted(self.result.problem) else ""
-        models = f"no model with {first} to {last} {self._noun}{allowed}"
+        models = f"no model with {f'{first} to ' if first < last else ''}{last} {self._noun}{allowed}"
         if self.claim is Claim.HEURISTIC_ONLY:
             return "Nothing is proven: no lower bound is known."
         if self.claim is Claim.OPTIMAL:
@@ -364,16 +342,15 @@ def _article(word: str) -> str:
 
 
 def claim_over_sizes(
-    value: float, lower: float, settled: bool, criterion: SizeCriterion, objective: float, size: int
+    value: float, lower: float, none_open: bool, criterion: SizeCriterion, objective: float, size: int
 ) -> Claim:  # fmt: skip
     """The strongest claim that bounds over all sizes support; anything unusual supports none."""
     gap = value - lower
     if not (math.isfinite(value) and math.isfinite(lower) and gap >= 0):
         return Claim.HEURISTIC_ONLY
-    rounding = 1e-12 * (abs(value) + (0.0 if criterion.name == "l0" else criterion.likelihood.rows))
-    if gap <= criterion.resolution(objective, OPTIMAL_SHARE, size) + rounding:
+    if gap <= criterion.resolution(objective, OPTIMAL_SHARE, size) + criterion.rounding(value):
         return Claim.OPTIMAL
-    return Claim.WITHIN_EPS if settled else Claim.BOUNDED
+    return Claim.WITHIN_EPS if none_open else Claim.BOUNDED
 
 
 def first_stop(terminations: list[str], otherwise: str) -> str:

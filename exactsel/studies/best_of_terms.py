@@ -15,8 +15,9 @@ from exactsel.solving.api import solve
 from exactsel.solving.outcome import Termination
 from exactsel.solving.quality import quality_of
 from exactsel.solving.result import Result
-from exactsel.studies.best_models import BestModels, RankedModel, SizeReport, first_stop
+from exactsel.studies.best_models import BestModels, RankedModel, first_stop
 from exactsel.studies.best_terms import AcrossTerms, Terms
+from exactsel.studies.size_report import SizeReport, SizeStatus
 
 
 def _ranked(study: AcrossTerms) -> Iterator[RankedModel]:
@@ -37,8 +38,17 @@ def _sizes(study: AcrossTerms) -> Iterator[SizeReport]:
         yield SizeReport(
             size, criterion, min(criterion, *(report.lower for report in each)),
             terms if criterion < math.inf else None, sum(report.nodes for report in each), None,
-            all(report.settled for report in each), all(report.listed for report in each),
+            _status(study, criterion, each), all(report.listed for report in each),
         )  # fmt: skip
+
+
+def _status(study: AcrossTerms, criterion: float, reports: list[SizeReport]) -> SizeStatus:
+    """What is proven of one size, whose best known model has this criterion, by what is of each part."""
+    if any(report.status is SizeStatus.OPEN for report in reports):
+        return SizeStatus.OPEN
+    reached = criterion - study.criterion.rounding(criterion)
+    attained = all(report.status is SizeStatus.PROVEN or report.lower >= reached for report in reports)
+    return SizeStatus.PROVEN if attained and criterion < math.inf else SizeStatus.CANNOT_WIN
 
 
 def best_of_terms(study: AcrossTerms) -> BestModels:

@@ -29,10 +29,10 @@ from exactsel.proofs.statement import statement_of
 from exactsel.search.watch import Watch
 from exactsel.solving.api import solve
 from exactsel.solving.outcome import Termination
-from exactsel.studies.best_list import ListRequest, SizePools, report_of
-from exactsel.studies.best_models import SizeReport
+from exactsel.studies.best_list import ListRequest, SizePools, report_of, status_of
 from exactsel.studies.best_search import AcrossSizes, meets
 from exactsel.studies.size_criterion import SizeCriterion
+from exactsel.studies.size_report import SizeReport, SizeStatus
 
 Terms = tuple[int, ...]
 
@@ -304,8 +304,8 @@ class AcrossTerms:
             terms = None if report.support is None else tuple(self.units.units_of(report.support))
             # Where columns depend on each other, or time was short, the fit on all columns may say more.
             lower = max(report.lower, min(report.criterion, self._below(part.lower, size)))
-            rated = replace(report, support=terms, closed_by=None, lower=lower)
-            rated = replace(rated, settled=rated.settled or study.settles(size, part.lower))
+            status = status_of(study, size, about, part.lower)
+            rated = replace(report, support=terms, closed_by=None, lower=lower, status=status)
             self.reports.setdefault(size, []).append(rated)
             self.lowers.append((size - beyond, max(part.lower, study.lower_of(size)[0])))
         self.terminations += study.terminations
@@ -319,7 +319,8 @@ class AcrossTerms:
         closed = self._closed(part)
         for size in part.sizes:
             lower = max(part.bound, self._below(part.lower, size))
-            report = SizeReport(size, math.inf, lower, None, 0, None, closed, closed)
+            status = SizeStatus.CANNOT_WIN if closed else SizeStatus.OPEN
+            report = SizeReport(size, math.inf, lower, None, 0, None, status, closed)
             self.reports.setdefault(size, []).append(report)
         self.lowers.append((part.terms, part.lower))
         self.complete = self.complete and closed

@@ -174,8 +174,6 @@ class _Data(NamedTuple):
         preparation, y, beside = self.free.preparation, self.free.target[held_out], np.zeros(held_out.size)
         weights = None if preparation is None else preparation.row_weights
         counts = np.ones(held_out.size) if weights is None else weights[held_out]
-        if not counts.any():
-            raise InputError("a fold holds out only rows of weight 0, so it measures nothing; choose fewer folds.")
         if preparation is not None and preparation.exposure is not None:
             y, beside = y * preparation.exposure[held_out], np.log(preparation.exposure[held_out])
         rows = self._filled(held_out, train)
@@ -281,23 +279,27 @@ def folds_of(cv: Any, problem: Problem, seed: int = 0) -> list[tuple[IntArray, I
     Raises
     ------
     InputError
-        For what stands for none.
+        For what stands for none, and for a fold whose held-out rows have weight 0.
     """
     target = problem.target
     if isinstance(cv, str) and cv.casefold() in LEAVE_ONE_OUT:
-        return random_folds(len(target), len(target), seed)
-    if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
-        return random_folds(len(target), int(cv), seed)  # a problem's n does not count rows of weight 0
-    splits = callable(getattr(cv, "split", None)) and not isinstance(cv, str)
-    parts = cv.split(problem.A, target) if splits else cv
-    try:
-        folds = [(np.asarray(train, dtype=np.int64), np.asarray(held, dtype=np.int64)) for train, held in parts]
-    except (TypeError, ValueError):
-        raise InputError(
-            f'cv is {shown(cv)}, but a number of folds, "loo", a splitter or pairs of rows were expected; give one.'
-        ) from None
+        folds = random_folds(len(target), len(target), seed)
+    elif isinstance(cv, int | np.integer) and not isinstance(cv, bool):
+        folds = random_folds(len(target), int(cv), seed)  # a problem's n does not count rows of weight 0
+    else:
+        splits = callable(getattr(cv, "split", None)) and not isinstance(cv, str)
+        parts = cv.split(problem.A, target) if splits else cv
+        try:
+            folds = [(np.asarray(train, dtype=np.int64), np.asarray(held, dtype=np.int64)) for train, held in parts]
+        except (TypeError, ValueError):
+            raise InputError(
+                f'cv is {shown(cv)}, but a number of folds, "loo", a splitter or pairs of rows were expected; give one.'
+            ) from None
     if not folds:
         raise InputError("there are no folds; give at least one pair of training and held-out rows.")
+    weights = None if problem.preparation is None else problem.preparation.row_weights
+    if not all(held.size and (weights is None or weights[held].any()) for _, held in folds):
+        raise InputError("a fold holds out only rows of weight 0, so it measures nothing; choose fewer folds.")
     return folds
 
 

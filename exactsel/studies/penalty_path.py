@@ -9,12 +9,12 @@ lower + lam0 s.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from exactsel.errors import InputError
+from exactsel.errors import InputError, option
 from exactsel.solving.result import Result
 from exactsel.to_plain import finite
 
@@ -52,6 +52,19 @@ class _Corner:
     columns: tuple[int, ...]
 
 
+def check_ridge_weights(lams: Collection[float | None]) -> None:
+    """:class:`InputError` for several ridge weights, or that of no coefficients: they have no path over lam0."""
+    if None in lams:
+        raise InputError(
+            "a path over lam0 prices coefficients, but column subset selection has none; give a regression."
+        )
+    if len({*lams}) != 1:
+        raise InputError(
+            f"a path over lam0 is that of one ridge weight, but there are {len({*lams})}; give one, as "
+            f"{option('lams', 0.1)}."
+        )
+
+
 def penalty_ranges(results: Sequence[Result]) -> tuple[PenaltyRange, ...]:
     """The path over lam0, from large to small, from the results of a path over sizes.
 
@@ -60,10 +73,7 @@ def penalty_ranges(results: Sequence[Result]) -> tuple[PenaltyRange, ...]:
     InputError
         For results of several ridge weights, or of problems whose models have no coefficients.
     """
-    if len({result.problem.get("lam") for result in results}) != 1 or results[0].problem.get("lam") is None:
-        raise InputError(
-            "a path over lam0 is that of one ridge weight, but there are several or none; give one of lams at a time."
-        )
+    check_ridge_weights({result.problem.get("lam") for result in results})
     corners = _hull(results)
     slopes = [(left.objective - right.objective) / (right.size - left.size) for left, right in pairwise(corners)]
     floors = _floors(results)

@@ -264,6 +264,10 @@ class SizeCriterion:
             return self.likelihood.rows * math.log1p(share)
         return 2.0 * share * abs(objective)
 
+    def rounding(self, value: float) -> float:
+        """By how much a value of the criterion may be off."""
+        return 1e-12 * (abs(value) + (0.0 if self.name == "l0" else self.likelihood.rows))
+
     def largest_size(self) -> int | None:
         """The largest number of columns the criterion has a meaning for; None where it has one for all.
 

@@ -16,6 +16,7 @@ from exactsel.errors import InputError, UnsupportedError
 from exactsel.studies import best_enumeration, best_list
 from exactsel.studies.best_known import KnownModels
 from exactsel.studies.size_criterion import SizeCriterion
+from exactsel.studies.size_report import SizeStatus
 
 CRITERIA = ("aic", "aicc", "bic", "ebic", "hqic", "custom")
 LOSSES = (("quadratic", 0.0), ("quadratic", 0.1), ("huber", 0.01), ("logistic", 0.01))
@@ -74,8 +75,11 @@ def check(problem, name, top, values, **options):
     assert found.value == pytest.approx(ordered[0], abs=tiny)
     assert found.absolute_gap <= tiny
     for size in found.sizes:
-        assert size.lower <= min(value for s, value in values.items() if len(s) == size.size) + 1e-9
-        assert size.settled
+        least = min(value for s, value in values.items() if len(s) == size.size)
+        assert size.lower <= least + 1e-9
+        assert size.status is not SizeStatus.OPEN
+        assert size.status is SizeStatus.CANNOT_WIN or values[size.support] <= least + 1e-4
+        assert size.status is SizeStatus.PROVEN or size.size != found.k
     assert len(found.models) == min(top, len(values))
     for model, value in zip(found.models, ordered, strict=False):
         assert model.criterion == pytest.approx(value, abs=tiny)
@@ -100,6 +104,30 @@ def test_one_criterion_against_every_set():
     found = check(problem, "bic", 5, every("bic", problem))
     assert found.result.reached
     assert found.result._shown == found.support
+
+
+@pytest.mark.parametrize("demands", [{}, {"force_in": [4]}, {"hierarchy": {1: [2], 3: [4]}}])
+def test_the_best_models_of_one_size(demands):
+    problem = awkward(4, "quadratic", 0.1, **demands)
+    listed = best_model(problem, criterion="bic", k_min=2, k_max=2, top=4, **LEFT_ALONE)
+    values = {
+        s: problem.fit(s).value
+        for s in combinations(range(problem.d), 2)
+        if {*problem.units.force_in} <= {*s} and problem.units.completed(s, 2) == s
+    }
+    assert listed.complete
+    assert [model.support for model in listed.models] == sorted(values, key=values.get)[:4]
+    assert "no model with 2 features" in listed.claim_text
+    assert listed.lower <= listed.value
+    least = min(
+        problem.fit(s).value
+        for k in range(3)
+        for s in combinations(range(problem.d), k)
+        if {*problem.units.force_in} <= {*s} and problem.units.completed(s, 2) == s
+    )
+    assert listed.result.lower <= least + 1e-9
+    with pytest.raises(InputError, match="the smallest size is 3, but the largest is 2; give a smaller k_min"):
+        best_model(problem, k_min=3, k_max=2, **LEFT_ALONE)
 
 
 def test_the_kernel_that_takes_sizes_apart_lists_the_same(monkeypatch):

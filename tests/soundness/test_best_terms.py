@@ -13,6 +13,7 @@ from exactsel import Problem, best_model, boxed
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.solving.likelihood import Likelihood
 from exactsel.studies import best_terms
+from exactsel.studies.size_report import SizeStatus
 
 LEFT_ALONE = {"signals": (), "threads": 1}
 
@@ -90,7 +91,9 @@ def hold(problem, name, **options):
     for size in found.sizes:
         own = [v for s, v in values.items() if sum(len(problem.groups[g]) for g in s) == size.size]
         assert size.lower <= min(own, default=np.inf) + 1e-9
-        assert size.settled
+        assert size.status is not SizeStatus.OPEN
+        assert size.status is SizeStatus.CANNOT_WIN or values[size.support] <= min(own) + 1e-4
+        assert size.status is SizeStatus.PROVEN or size.size != found.best.df
     assert {*found.result.support} <= {*found.support}
     assert found.result.lower <= found.result.upper
 
@@ -201,8 +204,10 @@ def test_what_cp_and_adjusted_r2_do_not_serve():
     rng = np.random.default_rng(1)
     with pytest.raises(InputError, match='leave none over or depend on each other; take criterion="bic", or drop'):
         best_model(rng.normal(size=(6, 8)), rng.normal(size=6), criterion="cp")
-    with pytest.raises(UnsupportedError, match="leave proof out"):
+    with pytest.raises(UnsupportedError, match="proof over all sizes is for features chosen one by one"):
         best_model(random_terms(0, "quadratic", 0.0), proof="folder")
+    with pytest.raises(UnsupportedError, match="k_min over all sizes is for features chosen one by one"):
+        best_model(random_terms(0, "quadratic", 0.0), k_min=1)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -14,6 +14,7 @@ from samples import sample
 from exactsel import ColumnSubsetProblem, Problem, ProgressLog, boxed, certify, near_optimal, solve, solve_path, verify
 from exactsel.enumeration import work_budget as subtrees
 from exactsel.errors import InputError, UnsupportedError
+from exactsel.problem.model import demands_text
 from exactsel.report.path import path_table
 from exactsel.start.models import admissible
 from exactsel.studies.compare import compare
@@ -122,6 +123,25 @@ def test_no_supports_have_no_objectives():
         for empty in ([], np.zeros((0, 2), dtype=np.int64)):
             assert problem.objectives(np.array(empty)).shape == (0,)
     assert ColumnSubsetProblem(np.eye(4), 2).objectives(np.zeros((0, 2), dtype=np.int64)).shape == (0,)
+
+
+def test_texts_name_bounds_and_equalities():
+    A = np.random.default_rng(0).standard_normal((20, 4))
+    problem = Problem(A, A[:, 0] + A[:, 1], 2, lam=0.1, feature_names=list("abcd"))
+
+    def said(**limits):
+        return demands_text(boxed(problem, **limits).describe())
+
+    assert said(nonnegative=["a", "c"]) == "coefficients of 2 features at least 0"
+    assert said(nonnegative="all") == "all coefficients at least 0"
+    assert said(nonnegative=["b"], max_coef=2.0) == (
+        "coefficients of 3 features from -2 to 2; the coefficient of 1 feature from 0 to 2"
+    )
+    many = [(name, -1.0 - place, None) for place, name in enumerate("abcd")]
+    assert said(bounds=many) == "coefficients of 4 features within bounds"
+    assert said(sum_to=1.0) == "coefficients sum to 1"
+    assert said(equalities=[({"a": 1, "b": -2.5}, 3.0)]) == "coefficients meet a - 2.5*b = 3"
+    assert "constraints  coefficients sum to 1\n" in str(solve(boxed(problem, sum_to=1.0), signals=(), threads=1))
 
 
 def test_texts_name_the_demands():

@@ -16,6 +16,7 @@ import exactsel
 from exactsel import Problem, best_model, solve
 from exactsel.cli.main import cli
 from exactsel.errors import InputError, UnsupportedError
+from exactsel.studies.size_report import SizeStatus
 
 QUIET = {"signals": (), "threads": 1}
 
@@ -45,6 +46,33 @@ def test_the_command_says_what_is_proven(file):
     assert "4 models; no other has a BIC below" in said.output
     assert "do not account for the selection" in said.output
     assert "a, d" in said.output
+
+
+def test_sizes_are_proven_or_cannot_win_or_are_open(file, tmp_path):
+    found = best_model(exactsel.Problem.prepared(*data(), 5, intercept=True), **QUIET)
+    statuses = {size.size: size.status for size in found.sizes}
+    assert statuses[2] is SizeStatus.PROVEN
+    assert statuses[0] is SizeStatus.CANNOT_WIN  # by the bound of a larger size
+    assert found.sizes[0].criterion - found.sizes[0].lower > 1.0
+    page = tmp_path / "best.html"
+    said = run("best", file, "--intercept", "--report", page).output
+    assert "cannot win" in said
+    for text in (said, page.read_text()):
+        assert "proven: the model shown is the best of its size, within the tolerance" in text
+        assert "cannot win: no model of this size beats the best of all; its own best model may be another" in text
+        assert "open: " not in text
+    plain = json.loads(run("best", file, "--intercept", "--json").output)
+    assert [size["status"] for size in plain["sizes"]] == [status.value for status in statuses.values()]
+    late = run("best", file, "--intercept", "--time-limit", 0)
+    assert "open: a model of this size may beat the best of all" in late.output
+
+
+def test_the_command_shows_the_coefficients_of_the_best_model(file):
+    for more in ([], ["--sum-to", 1]):
+        said = run("best", file, "--intercept", *more)
+        assert "feature  name" in said.output
+        assert "coefficient\n" in said.output
+    assert "coefficients sum to 1" in said.output
 
 
 def test_the_command_in_plain_data(file):

@@ -30,7 +30,7 @@ from exactsel.studies.crossval import random_folds
 from exactsel.studies.sweeps import sweep
 from exactsel.studies.sweeps.keys import KEYS
 
-OF_COMMANDS = {"k_max", "ks", "lams", "criterion", "gamma", "penalty"}
+OF_COMMANDS = {"k_min", "k_max", "ks", "lams", "criterion", "gamma", "penalty"}
 """Of the problem's section of the help, but about what a command looks for among many problems."""
 
 REST = {

@@ -367,19 +367,6 @@ class TestCommandLine:
         of_the_root = {name for name in facts if name.startswith("root_")}
         assert {*facts} - {*bare} == {*of_the_root, "bound", "curvature_median"}
 
-    def test_info_shows_the_columns_of_a_table_that_cannot_be_used(self, tmp_path):
-        (tmp_path / "d.csv").write_text("sex,a,b,price\nf,1,NA,2\nm,2,3,4\nf,3,4,5\n")
-        shown = self.run("info", tmp_path / "d.csv", "--target", "price")
-        assert isinstance(shown.exception, InputError)
-        assert [line.split(maxsplit=3) for line in shown.stdout.splitlines()] == [
-            ["column", "name", "missing", "holds"],
-            ["0", "sex", "0", "text, 2 different: 'f', 'm'"],
-            ["1", "a", "0", "numbers from 1 to 3, 3 different"],
-            ["2", "b", "1", "numbers"],
-            ["3", "price", "0", "numbers from 2 to 5, 3 different"],
-        ]
-        assert self.run("info", tmp_path / "d.csv", "--target", "price", "--json").stdout == ""
-
     def test_info_of_labels(self, tmp_path):
         (tmp_path / "d.csv").write_text("a,b,y\n" + "".join(f"{i},{i % 3},{i % 2}\n" for i in range(9)))
         shown = self.run("info", tmp_path / "d.csv", "--loss", "logistic", "--json", "-k", 1, "--lam", 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import warnings
 from pathlib import Path
 
@@ -80,7 +81,7 @@ def test_an_offset_is_called_an_offset():
     how = {"k": 1, "loss": "poisson", "lam": 0.01, "offset": np.log(exposure), "fit_intercept": True}
     problem = Problem.prepared(table, COUNTS, **how)
     text = str(solve(problem)) + problem.objective.text
-    assert "predictions with an offset" in text
+    assert "a given offset is added to each prediction" in text
     assert "weighted" not in text
     both = Problem.prepared(table, COUNTS, sample_weight=weights, **how)
     assert [both.describe()[name] for name in ("offset", "weights")] == [True, True]
@@ -158,6 +159,9 @@ def test_a_perfect_fit_has_no_sign():
         (["solve", "x.csv", "--family", "gaussian"], "No such option '--family'; it is --loss here."),
         (["best", "x.csv", "--must-have", "size"], "No such option '--must-have'; it is --force-in here."),
         (["solve", "x.csv", "--confint"], "No such option '--confint'; it is --summary here."),
+        (["compare", "x.csv", "--methods", "omp"], "No such option '--methods'; it is --heuristic here."),
+        (["path", "x.csv", "--summary"], "'--summary'; exactsel solve -k K --summary prints the summary of one model."),
+        (["path", "x.csv", "--confint"], "'--confint'; exactsel solve -k K --summary prints the summary of one model."),
         (["best", "houses.csv", "--target", "pirce"], "no column called 'pirce'; did you mean 'price'"),
         (["path", "houses.csv", "--target", "price", "--criterion", "bic"], "use exactsel best --criterion bic for"),
         (
@@ -217,6 +221,38 @@ def test_every_option_suggests_the_feature_that_is_meant(options, sentence, tmp_
         main(["solve", "t.csv", "-k", "2", *options])
     assert ended.value.code == 2
     assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            ["path", "--criterion", "l0", "--lams", "1,0.1"],
+            "one ridge weight, but there are 2; give one, as --lams 0.1.",
+        ),
+        (["path", "--criterion", "l0", "--problem", "css"], "but column subset selection has none; give a regression."),
+        (["path", "--plot", "path.png"], "pictures need matplotlib; run: pip install"),
+        (["path", "--cv", "loo", "--weights", "weights.txt"], "a fold holds out only rows of weight 0"),
+        (["solve", "--method", "omp", "--level", "0.9"], "--level is about one optimal model; leave out --method"),
+        (
+            ["best", "--criterion", "objective", "--within", "1", "--level", "0.9"],
+            "but --level is given; leave it out.",
+        ),
+    ],
+)
+def test_refusals_come_before_the_search(arguments, sentence, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    HOUSES[["size", "age", "price"]].to_csv("houses.csv", index=False)
+    np.savetxt("weights.txt", np.arange(float(N)))
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setattr("exactsel.studies.path.solve_path", None)
+    command, *options = arguments
+    target = [] if "css" in options else ["--target", "price"]
+    with pytest.raises(SystemExit) as ended:
+        main([command, "houses.csv", *target, "-k", "2", *options])
+    said = capsys.readouterr()
+    assert (ended.value.code, said.out) == (2, "")
+    assert sentence in said.err
 
 
 def test_a_slip_in_a_short_name_is_answered():

@@ -14,8 +14,10 @@ from clocks import HANG
 from command_line import CALLED, COMMAND, TWINS, start, texts_of_help
 
 from exactsel import __version__, registry
+from exactsel.cli.constraint_options import NAMES as CONSTRAINTS
 from exactsel.cli.helping import RARE, Command
 from exactsel.cli.main import COMMANDS, GROUPS
+from exactsel.cli.options import KNOW_LIMITS
 
 
 def test_the_group(run):
@@ -72,7 +74,8 @@ def test_a_command_that_is_not_there(run):
 def test_help_says_what_options_are_about(run, command):
     shown = run(command, "--help").out
     titles = [line for line in shown.splitlines() if line[:1].isalpha() and line.endswith(":")]
-    expected = ["Data:", "Problem:", "Limits:", "Workers:", "Saving:", "Method:", "Search:", "Output:", "Examples:"]
+    order = "Data Problem Constraints Limits Workers Saving Method Search Output Examples"
+    expected = [f"{title}:" for title in order.split()]
     assert titles == [title for title in expected if title in titles]
     assert {"Data:", "Problem:", "Output:"} <= {*titles}
     assert ".xlsx" in shown
@@ -81,6 +84,17 @@ def test_help_says_what_options_are_about(run, command):
 def test_help_names_one_default(run):
     words = " ".join(run("solve", "--help-all").out.split())
     assert "--closer TEXT Ask this plug-in first to close regions. Default: only those that are built in. --" in words
+
+
+@pytest.mark.parametrize("name", [name for name in KNOW_LIMITS if isinstance(COMMAND[name], Command)])
+def test_help_says_where_the_options_of_constraints_are(run, name):
+    said = " ".join(run(name, "--help").out.split())
+    constraints = {*CONSTRAINTS, "nonnegative", "bounds", "max_coef", "sum_to", "equality"}
+    hidden = {max(each.opts, key=len) for each in COMMAND[name].params if each.name in constraints}
+    assert len(hidden) == len(constraints)
+    assert {flag for flag in hidden if f"{flag})" in said or f"{flag}," in said} == hidden
+    assert "--help-all shows these options" in said
+    assert "shows these options" not in run(name, "--help-all").out
 
 
 @pytest.mark.parametrize("name", [name for name, command in COMMAND.items() if isinstance(command, Command)])
