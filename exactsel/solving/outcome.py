@@ -101,7 +101,7 @@ def claim_sentence(
     if claim is Claim.WITHIN_EPS and NOISY_GAP * abs(upper) < upper - lower <= rounded(null, problem.get("loss", "")):
         return (
             f"Optimal{only} as far as rounding tells: no {models} has an objective lower by more than "
-            f"{_rounded_up((upper - lower) / null, 2)} times the empty model's."
+            f"{rounded_up((upper - lower) / null, 2)} times the empty model's."
         )
     opening = "Optimal within the tolerance" if claim is Claim.WITHIN_EPS else "Not proven optimal"
     share = relative_gap(upper - lower, upper, null)
@@ -112,10 +112,11 @@ def claim_sentence(
 
 def per_cent(share: float) -> str:
     """A share in per cent with three digits, rounded up."""
-    return f"{_rounded_up(100.0 * share, 3)} %"
+    return f"{rounded_up(100.0 * share)} %"
 
 
-def _rounded_up(value: float, digits: int) -> str:
+def rounded_up(value: float, digits: int = 3) -> str:
+    """A number with so many digits that is not smaller."""
     return f"{float(Decimal(value).normalize(Context(prec=digits, rounding=ROUND_CEILING))):.{digits}g}"
 
 
