@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from exactsel.errors import UnsupportedError
 from exactsel.problem.model import demands_text, listed
-from exactsel.solving.outcome import Claim, Termination, restricted
+from exactsel.solving.outcome import Claim, Termination, restricted, rounded_up
 from exactsel.solving.result import Result
 from exactsel.studies.size_criterion import SizeCriterion
 from exactsel.studies.solution_pool import advice_lines
@@ -288,18 +288,16 @@ class BestModels(Readable):
     def claim_text(self) -> str:
         """What is proven, in one sentence."""
         title, first, last = self.criterion.title, self.sizes[0].size, self.last_size
-        beyond, better = self._words
         only = f" among {self.valid_for}" if self.valid_for else ""
         allowed = " that meets the constraints" if restricted(self.result.problem) else ""
         models = f"no model with {first} to {last} {self._noun}{allowed}"
         if self.claim is Claim.HEURISTIC_ONLY:
             return "Nothing is proven: no lower bound is known."
         if self.claim is Claim.OPTIMAL:
-            return f"Optimal{only}: {models} has a {better} {title} (relative tolerance 1e-9 of the objective)."
-        if self.claim is Claim.WITHIN_EPS:
-            least = f"{_article(title)} {title} {better} by more than {self.absolute_gap:.3g}"
-            return f"Optimal within the tolerance{only}: {models} has {least}."
-        return f"Not proven optimal{only}: {models} has {_article(title)} {title} {beyond} {self._shown(self.lower)}."
+            return f"Optimal{only}: {models} has a {self._words[1]} {title} (relative tolerance 1e-9 of the objective)."
+        opening = "Optimal within the tolerance" if self.claim is Claim.WITHIN_EPS else "Not proven optimal"
+        least = f"{_article(title)} {title} {self._words[1]} by more than {rounded_up(self.absolute_gap)}"
+        return f"{opening}{only}: {models} has {least}."
 
     @property
     def _noun(self) -> str:

@@ -61,6 +61,8 @@ def test_results_say_it():
     assert "at most 1 group has" in solve(GroupedProblem(Problem(A, y, 1), {"g": [0, 1]})).claim_text
     assert "no choice of at most 2 columns has" in solve(ColumnSubsetProblem(A, 2)).claim_text
     wanting = certify(Problem(A, y, 1), candidate=[4])
-    assert "Not proven optimal: no model with at most 1 feature has" in str(wanting)
+    assert "Not optimal, but no model with at most 1 feature has an objective lower by more than" in str(wanting)
+    (model,) = (each for each in certify(Problem(A, y, 1), candidate=[0], node_limit=0, heuristics=())._lines() if "claim" in each)
+    assert "Not proven optimal: no model with at most 1 feature has" in model
     assert wanting.result.claim_text in str(wanting)
     assert "that meets the constraints" in solve(A, y, 2, force_in=[4]).claim_text
