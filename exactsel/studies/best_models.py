@@ -13,7 +13,7 @@ from exactsel.solving.outcome import Claim, Termination, restricted, rounded_up
 from exactsel.solving.result import Result
 from exactsel.studies.size_criterion import SizeCriterion
 from exactsel.studies.solution_pool import advice_lines
-from exactsel.to_plain import Readable, finite, html_line, html_table, html_view
+from exactsel.to_plain import Readable, counted, finite, html_line, html_table, html_view
 
 if TYPE_CHECKING:
     import pandas
@@ -281,8 +281,8 @@ class BestModels(Readable):
     @property
     def _how_large(self) -> str:
         if not self.has_terms:
-            return f"{self.k} {self.result._noun}{'s' * (self.k != 1)}"
-        return f"{self.k} {self.result._noun}{'s' * (self.k != 1)} ({self.best.df} degrees of freedom)"
+            return counted(self.k, self.result._noun)
+        return f"{counted(self.k, self.result._noun)} ({counted(self.best.df, 'degree')} of freedom)"
 
     @property
     def claim_text(self) -> str:
@@ -316,9 +316,9 @@ class BestModels(Readable):
         """What is said of the list, in words."""
         title = self.criterion.title
         if not self.complete:
-            return f"INCOMPLETE ({self.termination}): {len(self.models)} models found so far"
+            return f"INCOMPLETE ({self.termination}): {counted(len(self.models), 'model')} found so far"
         beyond = f"{self._words[0]} {self._shown(self.threshold)}"
-        return f"{len(self.models)} models; no other has {_article(title)} {title} {beyond}"
+        return f"{counted(len(self.models), 'model')}; no other has {_article(title)} {title} {beyond}"
 
     def rows(self) -> Iterator[tuple[str, ...]]:
         """The models as texts: rank, size, degrees of freedom, criterion, delta, weight, names."""

@@ -31,7 +31,7 @@ from exactsel.solving.small import begun_without_compiler
 from exactsel.solving.unattained import refuse_unattained
 from exactsel.start.models import given_support
 from exactsel.studies.fitted_models import refuse_estimator, restricted_to, support_or_coef, through_steps
-from exactsel.to_plain import Readable, facts_of, finite, html_line, html_table, html_view
+from exactsel.to_plain import Readable, counted, facts_of, finite, html_line, html_table, html_view
 from exactsel.types import FloatArray, PathName
 from exactsel_certificates.equalities import violated
 
@@ -128,7 +128,7 @@ class Certified(Readable, Gap):
         refit = "best coefficients" if self.converged else "the best coefficients that were found"
         how = f"{refit} on its support" if self.refitted else "coefficients as given"
         how = how if self.coef.size else "a selection of columns"
-        limit = f"k = {self.result.problem['k']} {self.result._noun}s"
+        limit = f"k = {counted(self.result.problem['k'], self.result._noun)}"
         problem = self.result.problem
         allowed = " that meet the constraints" if restricted(problem) else ""
         lines = [

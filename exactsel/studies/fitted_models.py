@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,18 @@ from exactsel.problem.interface import is_problem
 from exactsel.problem.numbered import Position
 from exactsel.problem.row_labels import check_rows
 from exactsel.solving.result import Result
+from exactsel.to_plain import counted
 from exactsel.types import FloatArray
+
+
+class Transformer(Protocol):
+    """The steps of a pipeline before its last one."""
+
+    def transform(self, X: object, /) -> ArrayLike:
+        """The transformed data."""
+
+    def get_feature_names_out(self) -> Iterable[object]:
+        """The names of the columns of the transformed data."""
 
 
 def refuse_estimator(data: object) -> None:
@@ -48,11 +59,11 @@ def through_steps(
             )
         if len(before):
             check_rows(data, y=y, sample_weight=options.get("sample_weight"))
-            data = _transformed(before, data, type(pipeline).__name__)
+            data = transformed = _transformed(before, data, type(pipeline).__name__)
             _take_names(before, data, options)
-            columns: int = np.shape(data)[1]
-            called = f"{columns} feature{'s' * (columns != 1)}"
-            features = f"the {called} that the steps before {type(candidate).__name__} give"
+            number = counted(np.shape(transformed)[1], "feature")
+            steps = "step before {} gives" if len(before) == 1 else "steps before {} give"
+            features = f"the {number} that the {steps.format(type(candidate).__name__)}"
     return data, candidate, features
 
 
@@ -103,7 +114,7 @@ def _not_fitted(name: str) -> InputError:
     return InputError(f"the candidate, a {name}, is not fitted; call fit first.")
 
 
-def _transformed(steps: Any, data: object, name: str) -> Any:
+def _transformed(steps: Transformer, data: object, name: str) -> ArrayLike:
     """The data after these steps."""
     try:
         return steps.transform(data)
@@ -113,7 +124,7 @@ def _transformed(steps: Any, data: object, name: str) -> Any:
         raise _not_fitted(name) from error
 
 
-def _take_names(steps: Any, data: object, options: dict[str, Any]) -> None:
+def _take_names(steps: Transformer, data: object, options: dict[str, Any]) -> None:
     """Store the names of the transformed columns among the options, unless the data or the options have names."""
     if is_frame(data) or options.get("feature_names") is not None:
         return

@@ -47,7 +47,7 @@ def test_a_pipeline_is_its_last_step_on_transformed_data():
     assert certified.value - certified.absolute_gap <= least(columns, size) <= certified.value + 1e-9
     assert certified.result.problem["feature_names"][4:6] == ("a^2", "a b")
     assert "a b" in str(certified)
-    features = "among models of the 14 features that the steps before Lasso give: no model"
+    features = "among models of the 14 features that the steps before Lasso give"
     assert features in certified.claim_text
     assert features in certified.result.claim_text
 
@@ -84,7 +84,7 @@ def test_pipelines_of_one_step_inside_others_and_of_a_search():
     plain = certify(FRAME, Y, candidate=alone[-1])
     assert certify(FRAME, Y, candidate=alone).claim_text == plain.claim_text
     nested = Pipeline([("scale", StandardScaler()), ("model", Pipeline([("lasso", Lasso(alpha=0.1))]))]).fit(FRAME, Y)
-    assert "the 4 features that the steps before Pipeline give" in certify(FRAME, Y, candidate=nested).claim_text
+    assert "the 4 features that the step before Pipeline gives" in certify(FRAME, Y, candidate=nested).claim_text
     search = GridSearchCV(POLYNOMIAL, {"lasso__alpha": [0.3]}, cv=2).fit(FRAME, Y)
     assert certify(FRAME, Y, candidate=search).value == certify(FRAME, Y, candidate=POLYNOMIAL).value
 
