@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +29,15 @@ class Transformer(Protocol):
         """The names of the columns of the transformed data."""
 
 
+class Pipeline(Protocol):
+    """A chain of steps, each on what the one before it gives."""
+
+    steps: Sequence[tuple[str, object]]
+
+    def __getitem__(self, part: slice, /) -> Transformer:
+        """The chain of some of the steps."""
+
+
 def refuse_estimator(data: object) -> None:
     """:class:`InputError` for an estimator in the place of the data."""
     if _is_estimator(data):
@@ -45,25 +54,28 @@ def through_steps(
 
     A search over parameters stands for its best estimator. Anything else stays as it is, with an empty text.
     """
-    features = ""
+    features, names = "", None
     while _is_estimator(candidate):
         candidate = getattr(candidate, "best_estimator_", candidate)
-        if not (hasattr(candidate, "steps") and hasattr(candidate, "named_steps")):
+        if not _is_pipeline(candidate):
             _check_fitted(candidate)
             break
-        before, pipeline, candidate = candidate[:-1], candidate, candidate[-1]
+        pipeline, candidate = candidate, candidate.steps[-1][1]
         if is_problem(data):
             raise InputError(
                 f"the candidate is a {type(pipeline).__name__}, but a problem holds no data for its steps; "
                 f"call certify(X, y, candidate=model) with the data as the pipeline takes them."
             )
-        if len(before):
+        before, count = pipeline[:-1], len(pipeline.steps) - 1
+        if count:
             check_rows(data, y=y, sample_weight=options.get("sample_weight"))
             data = transformed = _transformed(before, data, type(pipeline).__name__)
-            _take_names(before, data, options)
+            names = _names(before, data)
             number = counted(np.shape(transformed)[1], "feature")
-            steps = "step before {} gives" if len(before) == 1 else "steps before {} give"
+            steps = "step before {} gives" if count == 1 else "steps before {} give"
             features = f"the {number} that the {steps.format(type(candidate).__name__)}"
+    if names is not None and options.get("feature_names") is None:
+        options["feature_names"] = names
     return data, candidate, features
 
 
@@ -103,6 +115,10 @@ def _is_estimator(value: object) -> bool:
     return not isinstance(value, type) and callable(getattr(value, "get_params", None)) and hasattr(value, "fit")
 
 
+def _is_pipeline(value: object) -> TypeGuard[Pipeline]:
+    return hasattr(value, "steps") and hasattr(value, "named_steps")
+
+
 def _check_fitted(model: object) -> None:
     """:class:`InputError` for an estimator without the attributes that a fit sets."""
     names = getattr(model, "__dict__", {})
@@ -124,11 +140,11 @@ def _transformed(steps: Transformer, data: object, name: str) -> ArrayLike:
         raise _not_fitted(name) from error
 
 
-def _take_names(steps: Transformer, data: object, options: dict[str, Any]) -> None:
-    """Store the names of the transformed columns among the options, unless the data or the options have names."""
-    if is_frame(data) or options.get("feature_names") is not None:
-        return
+def _names(steps: Transformer, data: object) -> list[str] | None:
+    """The names of the transformed columns; None where the data have them, or a step does not name its columns."""
+    if is_frame(data):
+        return None
     try:
-        options["feature_names"] = [str(name) for name in steps.get_feature_names_out()]
-    except (AttributeError, ValueError):  # a step that does not name its columns
-        return
+        return [str(name) for name in steps.get_feature_names_out()]
+    except (AttributeError, ValueError):
+        return None

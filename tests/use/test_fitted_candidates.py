@@ -85,6 +85,10 @@ def test_pipelines_of_one_step_inside_others_and_of_a_search():
     assert certify(FRAME, Y, candidate=alone).claim_text == plain.claim_text
     nested = Pipeline([("scale", StandardScaler()), ("model", Pipeline([("lasso", Lasso(alpha=0.1))]))]).fit(FRAME, Y)
     assert "the 4 features that the step before Pipeline gives" in certify(FRAME, Y, candidate=nested).claim_text
+    deep = Pipeline([("scale", StandardScaler()), ("model", make_pipeline(PolynomialFeatures(2), Lasso(alpha=0.3)))])
+    names = certify(FRAME, Y, candidate=deep.fit(FRAME, Y)).result.problem["feature_names"]
+    assert names[:3] == ("1", "x0", "x1")
+    assert len(names) == 15
     search = GridSearchCV(POLYNOMIAL, {"lasso__alpha": [0.3]}, cv=2).fit(FRAME, Y)
     assert certify(FRAME, Y, candidate=search).value == certify(FRAME, Y, candidate=POLYNOMIAL).value
 
