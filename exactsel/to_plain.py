@@ -21,6 +21,11 @@ def writable(value: object) -> object:
     return finite(value) if isinstance(value, float) else value
 
 
+def counted(count: int, noun: str) -> str:
+    """``1 node``, ``1,204 nodes``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def log10_choices(d: int, k: int) -> float:
     """The decimal logarithm of the number of sets of k of d, which itself can be too large for a float."""
     return (math.lgamma(d + 1) - math.lgamma(k + 1) - math.lgamma(d - k + 1)) / math.log(10)

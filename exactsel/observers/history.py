@@ -27,6 +27,7 @@ from exactsel.search.events import (
     SubtreeClosed,
 )
 from exactsel.search.state import SearchState
+from exactsel.to_plain import counted
 
 MOST_POINTS = 2000
 """Points kept; when there are more, every second one is forgotten."""
@@ -42,13 +43,11 @@ def closers_text(closers: Mapping[str, Mapping[str, int]]) -> str:
         else:
             labels = {"subtree": "", "node": "", "region": " left open"}
             numbers = (counts["subtrees"], counts["nodes"], counts["left_open"])
-        each = [_of(count, what) + more for count, (what, more) in zip(numbers, labels.items(), strict=True) if count]
+        each = [
+            counted(count, what) + more for count, (what, more) in zip(numbers, labels.items(), strict=True) if count
+        ]
         parts.append(f"{label_of(name)}: {', '.join(each)}")
     return "; ".join(parts)
-
-
-def _of(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 @dataclass(frozen=True, slots=True)

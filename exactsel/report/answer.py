@@ -14,6 +14,7 @@ from exactsel.report.page import Cell, Raw, paragraph, section, table, tiles
 from exactsel.report.svg import bar
 from exactsel.solving.outcome import Claim, Termination, restricted
 from exactsel.solving.result import Result
+from exactsel.to_plain import counted
 
 REASONS = {
     "bound": "its own bound reached the best objective found",
@@ -151,16 +152,16 @@ def discarded_section(result: Result, history: History) -> str:
         ["regions discarded: " + reason, REASONS.get(reason, reason), count]
         for reason, count in sorted(history.closed.items())
     ]
-    counted = [
+    reasons = [
         (f"{noun}s put in for good", f"leaving the {noun} out was shown to be too costly", history.put_in),
         (f"{noun}s left out for good", f"putting the {noun} in was shown not to pay", history.left_out),
         ("nodes split", f"neither could be discarded, so a {noun} was chosen to branch on", history.splits),
     ]
     for closer, count in sorted(history.subtrees.items(), reverse=True):
-        remainder = f", {history.left_open[closer]:,} regions left open" if history.left_open[closer] else ""
-        nodes = f"{history.subtree_nodes[closer]:,} nodes looked at{remainder}"
-        counted.append((f"subtrees closed by {label_of(closer)}", nodes, count))
-    rows += [[name, why, count] for name, why, count in counted if count]
+        remainder = f", {counted(history.left_open[closer], 'region')} left open" if history.left_open[closer] else ""
+        nodes = f"{counted(history.subtree_nodes[closer], 'node')} looked at{remainder}"
+        reasons.append((f"subtrees closed by {label_of(closer)}", nodes, count))
+    rows += [[name, why, count] for name, why, count in reasons if count]
     if result.open_nodes:
         rows.append(["nodes still open", "their bounds limit the lower bound", result.open_nodes])
     if not rows:

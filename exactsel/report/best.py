@@ -8,6 +8,7 @@ from exactsel.observers.terminal import fitting
 from exactsel.problem.model import label, listed
 from exactsel.studies.best_models import FAR, NEAR, BestModels
 from exactsel.studies.size_report import SizeStatus
+from exactsel.to_plain import counted
 
 MODELS = {"rank": 4, "k": 4, "df": 4, "criterion": 16, "delta": 9, "weight": 7}
 SIZES = {"k": 4, "criterion": 16, "lower": 16, "status": 10, "nodes": 9}
@@ -77,7 +78,7 @@ def _inclusion(best: BestModels) -> str:
             f"{label(j, names):<{size}} {near.counts.get(j, 0):>10} {far.counts[j]:>10} {far.weights[j]:>8.3f}"
         )
     if len(far.counts) > MOST_COLUMNS:
-        lines.append(f"and {len(far.counts) - MOST_COLUMNS} more features")
+        lines.append(f"and {counted(len(far.counts) - MOST_COLUMNS, 'more feature')}")
     return "\n".join(lines)
 
 

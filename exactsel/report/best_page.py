@@ -14,6 +14,7 @@ from exactsel.report.settings import commands_section, settings_section
 from exactsel.report.summary import summary_section
 from exactsel.studies.best_models import FAR, NEAR, BestModels
 from exactsel.studies.size_report import SizeStatus
+from exactsel.to_plain import counted
 
 MOST_LISTED, MOST_DRAWN, MOST_FREQUENT = 100, 40, 40
 """Models in the table and in the heat map, and columns whose frequency is shown."""
@@ -72,7 +73,7 @@ def _models(best: BestModels) -> str:
     caption = f"df counts coefficients beside the intercept; delta is how far the criterion is {worse} the best"
     caption += ", and weight is exp(−delta/2) as a part of all models listed" if weights else ""
     more = len(best.models) - len(rows)
-    notes = [paragraph(f"{more:,} more models are in the list.", "quiet")] if more else []
+    notes = [paragraph(f"The list has {counted(more, 'more model')}.", "quiet")] if more else []
     listing = paragraph(f"{best.listing}." if len(best.models) > 1 or not best.complete else "One model was asked for.")
     model_table = table(caption, [*header, f"{best.result._noun}s"], rows, best=[0], words=0)
     return section("The list", listing, model_table, *notes)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from exactsel.problem.model import label, listed
 from exactsel.report.page import Cell, paragraph, section, table
+from exactsel.to_plain import counted
 
 if TYPE_CHECKING:
     from exactsel.studies.sensitivity import Sensitivity
@@ -47,12 +48,12 @@ def _complete(listing: NearOptimal, share: float, k: int, names: Sequence[str] |
     if not listing.models:
         return ""
     if count == 1:
-        only = f"No other set of {k} {noun}s comes {reach}; this is proven."
+        only = f"No other set of {counted(k, noun)} comes {reach}; this is proven."
         return section("Models that come close", paragraph(only))
     every = listed(listing.in_every or (), names, "{name} ({number})")
     intro = paragraph(
-        f"Exactly {count:,} sets of {k} {noun}s come {reach}; the list is complete, which is proven like the answer "
-        f"itself. {noun.capitalize()}s in all of them: {every}."
+        f"Exactly {count:,} sets of {counted(k, noun)} come {reach}; the list is complete, which is proven like the "
+        f"answer itself. {noun.capitalize()}s in all of them: {every}."
     )
     used = Counter(j for model in listing.models for j in model.support)
     caption = f"How many of the {count:,} sets have the {noun}; {noun}s that are not listed are in none"

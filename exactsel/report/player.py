@@ -30,7 +30,7 @@ from exactsel.search.events import (
 from exactsel.solving.plain_search import search_words
 from exactsel.solving.result import Result
 from exactsel.studies.greedy import GreedyStep, greedy_steps
-from exactsel.to_plain import finite
+from exactsel.to_plain import counted, finite
 from exactsel.types import StateArray
 
 MOST_NODES, MOST_COLUMNS = 400, 60
@@ -152,7 +152,9 @@ class Steps:
                 self._states[node] = np.array(state)
                 return self._say("cut", node, self._why(node, reason, self._bounds[node]), reason=reason)
             case Finished(termination, open_nodes):
-                end = f"{len(open_nodes)} regions are still open." if open_nodes else "No region is open any more."
+                end = (
+                    f"{counted(len(open_nodes), 'region')} still open." if open_nodes else "No region is open any more."
+                )
                 return self._say("end", None, f"The search ends ({termination}). {end}")
         return None
 

@@ -9,6 +9,7 @@ from exactsel.report.page import Cell, figure, paragraph, section, table
 from exactsel.report.svg import Series, line_chart
 from exactsel.solving.plain_search import search_words
 from exactsel.solving.result import Result
+from exactsel.to_plain import counted
 
 LEAST_GAPS = 4
 """Different gaps that make a line worth drawing."""
@@ -37,7 +38,7 @@ def _plain(plain: Result | None) -> str:
     if plain is None or plain.history is None:
         return ""
     caption = (
-        f"The same problem by plain best-first search: {plain.nodes:,} nodes until the two lines meet. "
+        f"The same problem by plain best-first search: {counted(plain.nodes, 'node')} until the two lines meet. "
         "'exactsel play' shows them one by one."
     )
     words = paragraph(search_words(plain.settings), "quiet")
@@ -49,7 +50,7 @@ def _bounds(history: History, *, over_nodes: bool = False) -> str:
     moments = [(float(m.nodes) if over_nodes else m.seconds, m) for m in history.moments]
     over, last = "nodes" if over_nodes else "time", history.moments[-1]
     upper = [(at, m.upper) for at, m in moments]
-    end = f"{last.nodes} nodes" if over_nodes else f"{last.seconds:.2f} seconds"
+    end = counted(last.nodes, "node") if over_nodes else f"{last.seconds:.2f} seconds"
     return line_chart(
         [
             Series("best model found", "upper", upper, dots=len(upper) <= 60),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, TypeVar, cast
 
@@ -16,7 +16,6 @@ from sklearn.utils.validation import _check_feature_names_in, _check_sample_weig
 from exactsel.arguments import mapping, shown, switch
 from exactsel.errors import InputError
 from exactsel.losses.base import CLASSES
-from exactsel.problem.checks import default_delta
 from exactsel.problem.coding import ColumnCoding
 from exactsel.problem.constraints import ARGUMENTS
 from exactsel.problem.preparing import checked_weights, wants_intercept
@@ -28,11 +27,14 @@ from exactsel.sklearn.given import (
     SPARSE,
     as_searched,
     check_no_penalty,
+    huber_threshold,
     numbered_names,
     tell_of_rounding_in,
     two_classes,
 )
+from exactsel.sklearn.unproven import warn_of_gap
 from exactsel.solving.api import solve
+from exactsel.solving.outcome import Termination
 from exactsel.solving.result import Result
 from exactsel.studies.best import best_model
 from exactsel.types import BoolArray, FloatArray, IntArray
@@ -94,6 +96,7 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
     _numbered = cast("Sequence[str] | None", None)
     _coding = cast("ColumnCoding | None", None)
     _coded_groups = cast("Any", None)
+    _stopped_folds = cast("Collection[Termination] | None", None)
 
     losses: ClassVar[tuple[str, ...]] = ("quadratic", "huber")
     """What ``loss`` may be."""
@@ -132,6 +135,8 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
         self._numbered = numbered_names(X) if coded is None else coded.names
         tell_of_rounding_in(X, y if self.loss not in CLASSES else None, sample_weight)
         self._set_model(*self._best_model(A, target, self._row_weights(A, sample_weight, y), **split))
+        found = self.result_ if self.criterion is None else self.best_models_
+        warn_of_gap(found, mapping("solver_options", self.solver_options), self._stopped_folds)
 
     def get_feature_names_out(self, input_features: object = None) -> Any:
         """Names of the chosen columns.
@@ -194,8 +199,8 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
         return coded_rows(X, self._coding, np.flatnonzero(np.ravel(self.coef_)))
 
     def _options(self) -> dict[str, Any]:
-        options = mapping("solver_options", self.solver_options)
-        return {"rel_eps": self.rel_eps, "time_limit": self.time_limit, **options}
+        limits = {"rel_eps": self.rel_eps, "time_limit": self.time_limit}
+        return limits | mapping("solver_options", self.solver_options)
 
     def _intercept(self) -> bool:
         """Whether models have an intercept."""
@@ -206,14 +211,8 @@ class BestSubsetBase(BaseEstimator):  # type: ignore[misc]
         return DEFAULT_LAM.get(self.loss, 1.0) if self.lam is None else self.lam
 
     def _delta(self, y: FloatArray, weights: FloatArray | None) -> float | None:
-        """The Huber threshold; where half of y is equal, so that y has no robust scale, from its standard deviation."""
-        if self.loss != "huber" or self.delta is not None:
-            return self.delta
-        try:
-            return default_delta(y, weights)
-        except InputError:
-            spread = np.sqrt(np.average((y - np.average(y, weights=weights)) ** 2, weights=weights))
-            return 1.345 * (float(spread) or 1.0)
+        """The Huber threshold."""
+        return huber_threshold(y, weights) if self.loss == "huber" and self.delta is None else self.delta
 
     def _row_weights(self, X: FloatArray, sample_weight: ArrayLike | None, y: ArrayLike) -> FloatArray | None:
         """The weights of the rows, those of their classes included; None where all count the same."""

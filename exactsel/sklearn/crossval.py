@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
@@ -21,13 +20,12 @@ from sklearn.utils.metadata_routing import (
 
 from exactsel import clock
 from exactsel.arguments import mapping, numbers, shown, switch, whole_numbers
-from exactsel.errors import InputError, warn
+from exactsel.errors import InputError
 from exactsel.losses.base import CLASSES
 from exactsel.problem.constraints import ARGUMENTS, asked_again, under
 from exactsel.problem.groups import GroupedUnits, labels_of
 from exactsel.problem.units import Units
 from exactsel.sklearn.base import BestSubsetBase, ChoiceOfLoss, LinearClassifier, LinearRegressor, Self
-from exactsel.solving.outcome import Termination
 from exactsel.solving.settings import Settings
 from exactsel.studies.crossval import cross_validate
 from exactsel.studies.path import SolutionPath
@@ -131,20 +129,8 @@ class ChoosingBase(BestSubsetBase):
             "errors": validation.errors.reshape(len(validation.errors), -1),
         }  # fmt: skip
         limits = {} if total is None else {"time_limit": max(0.0, total - (clock.now() - began))}
-        model = self._solve(X, y, self.k_, self.lam_, weights, **limits)
-        stopped = validation.stopped if self.result_.reached else validation.stopped | {self.result_.termination}
-        if stopped:
-            self._warn(stopped, total)
-        return model
-
-    def _warn(self, stopped: Collection[Termination], total: float | None) -> None:
-        """Say that not all is proven, and why: searches were stopped for these reasons."""
-        which = "not all models of the folds were" if self.result_.reached else "the model is not"
-        if total is not None and {*stopped} == {Termination.TIME_LIMIT}:
-            why = f" within time_limit={self.time_limit} seconds; raise it, or rel_eps, or give fewer or smaller ks"
-        else:
-            why = f": {' and '.join(sorted(reason.sentence for reason in stopped))}"
-        warn(f"{which} proven best{why}. result_ says what is proven.", ConvergenceWarning)
+        self._stopped_folds = validation.stopped
+        return self._solve(X, y, self.k_, self.lam_, weights, **limits)
 
 
 def _say(folds: int, number: int, path: SolutionPath, seconds: float) -> None:
@@ -169,7 +155,7 @@ class BestSubsetCV(LinearRegressor, ChoiceOfLoss, ChoosingBase):
         As in scikit-learn.
     time_limit : float, optional
         Seconds for all problems together, shared out evenly among those that are left; None for no limit. A
-        :class:`sklearn.exceptions.ConvergenceWarning` says where that was too little to prove all models best.
+        :class:`sklearn.exceptions.ConvergenceWarning` states where that was too little to prove all models best.
     verbose : int
         1 prints a line for each fold.
     delta, fit_intercept, standardize, rel_eps, groups, factors, hierarchy, hierarchy_kind, not_both, positive,

@@ -43,7 +43,8 @@ class BestSubsetRegressor(LinearRegressor, ChoiceOfLoss, GivenSize):
     standardize : bool
         Solve for columns of mean square 1; ``lam`` then weighs their coefficients. Undone in ``coef_``.
     rel_eps, time_limit
-        Relative gap to stop at, and seconds.
+        Relative gap to stop at, and seconds. A fit that ends with a larger gap warns of it
+        (:class:`sklearn.exceptions.ConvergenceWarning`).
     groups : mapping or sequence of labels, optional
         Columns that count as one, such as one-hot blocks: names of groups with their columns (numbers, or names where
         X has some), or one label per column, None for a column on its own. k then counts groups.

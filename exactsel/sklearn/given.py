@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from exactsel.arguments import shown
 from exactsel.errors import InputError
+from exactsel.problem.checks import default_delta
 from exactsel.problem.doubles import as_array, may_round, tell_of_rounding
 from exactsel.problem.frames import frame_columns, frame_matrix, is_frame, tell_of_column
 from exactsel.problem.numbered import NumberedName, as_name
@@ -68,3 +69,12 @@ def check_no_penalty(penalty: object) -> None:
             f"penalty is {shown(penalty)}, but there is no criterion; give criterion='l0' for "
             f"P(x) + penalty ||x||_0, or leave penalty out."
         )
+
+
+def huber_threshold(y: FloatArray, weights: FloatArray | None) -> float:
+    """The default threshold; where half of y is equal, so that y has no robust scale, from its standard deviation."""
+    try:
+        return default_delta(y, weights)
+    except InputError:
+        spread = np.sqrt(np.average((y - np.average(y, weights=weights)) ** 2, weights=weights))
+        return 1.345 * (float(spread) or 1.0)

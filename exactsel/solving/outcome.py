@@ -82,12 +82,13 @@ def termination_of(reason: str | None, claim: Claim) -> Termination:
 
 
 def claim_sentence(
-    claim: Claim, upper: float, lower: float, null: float, problem: dict[str, Any], valid_for: str = ""
-) -> str:
+    claim: Claim, upper: float, lower: float, null: float, problem: dict[str, Any], valid_for: str = "",
+    beaten: bool = False,
+) -> str:  # fmt: skip
     """What is proven of a model with the objective ``upper``, for people.
 
     ``null`` is the objective of the empty model, ``problem`` the problem as plain data (``describe()``), and
-    ``valid_for`` what the lower bound is restricted to.
+    ``valid_for`` what the lower bound is restricted to; ``beaten`` says that a better model is known.
     """
     models, only = _models(problem), f" among {valid_for}" if valid_for else ""
     if claim is Claim.HEURISTIC_ONLY:
@@ -101,21 +102,25 @@ def claim_sentence(
     if claim is Claim.WITHIN_EPS and NOISY_GAP * abs(upper) < upper - lower <= rounded(null, problem.get("loss", "")):
         return (
             f"Optimal{only} as far as rounding tells: no {models} has an objective lower by more than "
-            f"{_rounded_up((upper - lower) / null, 2)} times the empty model's."
+            f"{rounded_up((upper - lower) / null, 2)} times the empty model's."
         )
-    opening = "Optimal within the tolerance" if claim is Claim.WITHIN_EPS else "Not proven optimal"
+    if claim is Claim.WITHIN_EPS:
+        opening = f"Optimal within the tolerance{only}:"
+    else:
+        opening = f"Not optimal{only}, but" if beaten else f"Not proven optimal{only}:"
     share = relative_gap(upper - lower, upper, null)
     if not share < 1.0:
-        return f"{opening}{only}: no {models} has an objective below {lower:.6g}."
-    return f"{opening}{only}: no {models} has an objective lower by more than {per_cent(share)}."
+        return f"{opening} no {models} has an objective below {lower:.6g}."
+    return f"{opening} no {models} has an objective lower by more than {per_cent(share)}."
 
 
 def per_cent(share: float) -> str:
     """A share in per cent with three digits, rounded up."""
-    return f"{_rounded_up(100.0 * share, 3)} %"
+    return f"{rounded_up(100.0 * share)} %"
 
 
-def _rounded_up(value: float, digits: int) -> str:
+def rounded_up(value: float, digits: int = 3) -> str:
+    """A number with so many digits that is not smaller."""
     return f"{float(Decimal(value).normalize(Context(prec=digits, rounding=ROUND_CEILING))):.{digits}g}"
 
 

@@ -18,7 +18,7 @@ from exactsel.solving.likelihood import Likelihood
 from exactsel.solving.outcome import Claim, Termination, claim_of, claim_sentence, termination_of
 from exactsel.solving.quality import Quality
 from exactsel.solving.summary import Summarised
-from exactsel.to_plain import Readable, facts_of, finite, html_line, html_table, html_view, writable
+from exactsel.to_plain import Readable, counted, facts_of, finite, html_line, html_table, html_view, writable
 from exactsel.types import FloatArray
 
 if TYPE_CHECKING:
@@ -321,8 +321,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
         demands = demands_text(self.problem)
         zeros = ", ".join(str(j) for j in self.problem.get("force_in", ()) if j not in self.support)
         also = f"   and forced in, with coefficient 0: {zeros}" if zeros else ""
-        df = len(self.columns)
-        free = f"   {df} degree{'s' * (df != 1)} of freedom" if self.problem.get("groups") else ""
+        free = f"   {counted(len(self.columns), 'degree')} of freedom" if self.problem.get("groups") else ""
         lines = [
             f"claim        {self.claim_text}",
             f"termination  {self.termination.value}: {self.termination.sentence}",
@@ -331,7 +330,7 @@ class Result(FittedModel, Summarised, Readable, Gap):
             f"gap          {self.gap:.3g}   (relative to |upper|)   absolute {self.absolute_gap:.3g}",
             f"support      {', '.join(map(str, self.support)) or 'none'}{names}{also}{free}",
             *([f"advice       {self.advice}"] if self.advice else []),
-            f"work         {self.nodes} nodes, {self.bound_calls} bound calls, {self.time:.2f} s",
+            f"work         {counted(self.nodes, 'node')}, {counted(self.bound_calls, 'bound call')}, {self.time:.2f} s",
         ]
         if self.full_data is not None:
             lines.insert(5, f"all rows     the best objective is {self.full_data}")

@@ -15,7 +15,7 @@ from exactsel.search.json_shapes import among, both, entries, maybe, number, sev
 from exactsel.solving.checkpoint_shapes import TOLD
 from exactsel.solving.checkpointing import command_called
 from exactsel.solving.outcome import Claim, Termination
-from exactsel.to_plain import Json
+from exactsel.to_plain import Json, counted
 
 ENDED = {
     "complete": "complete: all that was asked for is proven",
@@ -111,7 +111,7 @@ class SequenceStatus(Json):
         model = ", ".join(str(j) if names is None else names[j] for j in reported_at["support"]) or "none"
         yield f"upper {'none yet' if upper is None else f'{upper:.9g}'}, gap {gap}, {model}"
         if reported_at is not step:
-            yield f"{reported_at['nodes']} nodes, {reported_at['open']} open"
+            yield f"{counted(reported_at['nodes'], 'node')}, {reported_at['open']} open"
         elif step["claim"] not in ("optimal", "within_eps"):
             yield str(step["termination"])
 
@@ -120,4 +120,4 @@ def _list(step: dict[str, Any]) -> Iterator[str]:
     """What is known of a problem's close models."""
     if "models" in step:
         whole = "complete" if step["listing"] == "complete" else f"not complete, {step['listing']}"
-        yield f"{step['models']} close models, {whole}"
+        yield f"{counted(step['models'], 'close model')}, {whole}"

@@ -39,6 +39,7 @@ from exactsel.studies.best_search import AcrossSizes
 from exactsel.studies.best_terms import AcrossTerms
 from exactsel.studies.size_criterion import SizeCriterion
 from exactsel.studies.solution_pool import CAP, check_cap
+from exactsel.to_plain import counted
 
 
 def best_model(
@@ -213,8 +214,8 @@ def sizes_of(
     sizes = [k for k in range(max(smallest, fewest_of(problem)), largest + 1) if units.completed((), k) is not None]
     if not sizes:
         raise InputError(
-            f"no model of at most {largest} features meets what is demanded, or has a {criterion.title}; raise k_max, "
-            f"or demand less."
+            f"no model of at most {counted(largest, 'feature')} meets what is demanded, or has a {criterion.title}; "
+            f"raise k_max, or demand less."
         )
     return sizes
 

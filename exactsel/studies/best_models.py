@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from exactsel.errors import UnsupportedError
 from exactsel.problem.model import demands_text, listed
-from exactsel.solving.outcome import Claim, Termination, restricted
+from exactsel.solving.outcome import Claim, Termination, restricted, rounded_up
 from exactsel.solving.result import Result
 from exactsel.studies.size_criterion import SizeCriterion
 from exactsel.studies.size_report import SizeReport
 from exactsel.studies.solution_pool import advice_lines
-from exactsel.to_plain import Readable, finite, html_line, html_table, html_view
+from exactsel.to_plain import Readable, counted, finite, html_line, html_table, html_view
 
 if TYPE_CHECKING:
     import pandas
@@ -259,25 +259,23 @@ class BestModels(Readable):
     @property
     def _how_large(self) -> str:
         if not self.has_terms:
-            return f"{self.k} {self.result._noun}{'s' * (self.k != 1)}"
-        return f"{self.k} {self.result._noun}{'s' * (self.k != 1)} ({self.best.df} degrees of freedom)"
+            return counted(self.k, self.result._noun)
+        return f"{counted(self.k, self.result._noun)} ({counted(self.best.df, 'degree')} of freedom)"
 
     @property
     def claim_text(self) -> str:
         """What is proven, in one sentence."""
         title, first, last = self.criterion.title, self.sizes[0].size, self.last_size
-        beyond, better = self._words
         only = f" among {self.valid_for}" if self.valid_for else ""
         allowed = " that meets the constraints" if restricted(self.result.problem) else ""
         models = f"no model with {f'{first} to ' if first < last else ''}{last} {self._noun}{allowed}"
         if self.claim is Claim.HEURISTIC_ONLY:
             return "Nothing is proven: no lower bound is known."
         if self.claim is Claim.OPTIMAL:
-            return f"Optimal{only}: {models} has a {better} {title} (relative tolerance 1e-9 of the objective)."
-        if self.claim is Claim.WITHIN_EPS:
-            least = f"{_article(title)} {title} {better} by more than {self.absolute_gap:.3g}"
-            return f"Optimal within the tolerance{only}: {models} has {least}."
-        return f"Not proven optimal{only}: {models} has {_article(title)} {title} {beyond} {self._shown(self.lower)}."
+            return f"Optimal{only}: {models} has a {self._words[1]} {title} (relative tolerance 1e-9 of the objective)."
+        opening = "Optimal within the tolerance" if self.claim is Claim.WITHIN_EPS else "Not proven optimal"
+        least = f"{_article(title)} {title} {self._words[1]} by more than {rounded_up(self.absolute_gap)}"
+        return f"{opening}{only}: {models} has {least}."
 
     @property
     def _noun(self) -> str:
@@ -296,9 +294,9 @@ class BestModels(Readable):
         """What is said of the list, in words."""
         title = self.criterion.title
         if not self.complete:
-            return f"INCOMPLETE ({self.termination}): {len(self.models)} models found so far"
+            return f"INCOMPLETE ({self.termination}): {counted(len(self.models), 'model')} found so far"
         beyond = f"{self._words[0]} {self._shown(self.threshold)}"
-        return f"{len(self.models)} models; no other has {_article(title)} {title} {beyond}"
+        return f"{counted(len(self.models), 'model')}; no other has {_article(title)} {title} {beyond}"
 
     def rows(self) -> Iterator[tuple[str, ...]]:
         """The models as texts: rank, size, degrees of freedom, criterion, delta, weight, names."""

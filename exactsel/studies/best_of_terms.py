@@ -18,6 +18,7 @@ from exactsel.solving.result import Result
 from exactsel.studies.best_models import BestModels, RankedModel, first_stop
 from exactsel.studies.best_terms import AcrossTerms, Terms
 from exactsel.studies.size_report import SizeReport, SizeStatus
+from exactsel.to_plain import counted
 
 
 def _ranked(study: AcrossTerms) -> Iterator[RankedModel]:
@@ -56,8 +57,8 @@ def best_of_terms(study: AcrossTerms) -> BestModels:
     ranked, reports = list(_ranked(study)), tuple(_sizes(study))
     if not ranked:
         raise InputError(
-            f"no model of at most {study.problem.k} terms meets what is demanded, or has a {study.criterion.title}; "
-            f"raise k_max, or demand less."
+            f"no model of at most {counted(study.problem.k, 'term')} meets what is demanded, or has a "
+            f"{study.criterion.title}; raise k_max, or demand less."
         )
     answer = study.request.answer(
         ranked, study.criterion, reports, threshold=study.threshold, complete=study.complete,

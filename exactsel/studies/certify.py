@@ -30,7 +30,8 @@ from exactsel.solving.result import Result
 from exactsel.solving.small import begun_without_compiler
 from exactsel.solving.unattained import refuse_unattained
 from exactsel.start.models import given_support
-from exactsel.to_plain import Readable, facts_of, finite, html_line, html_table, html_view
+from exactsel.studies.fitted_models import refuse_estimator, restricted_to, support_or_coef, through_steps
+from exactsel.to_plain import Readable, counted, facts_of, finite, html_line, html_table, html_view
 from exactsel.types import FloatArray, PathName
 from exactsel_certificates.equalities import violated
 
@@ -110,7 +111,7 @@ class Certified(Readable, Gap):
     def claim_text(self) -> str:
         """What is proven of the candidate, in one sentence."""
         null, valid_for = self.result.null_objective, self.result.valid_for
-        return claim_sentence(self.claim, self.value, self.lower, null, self.result.problem, valid_for)
+        return claim_sentence(self.claim, self.value, self.lower, null, self.result.problem, valid_for, self.improved)
 
     def __str__(self) -> str:
         return "\n".join([*self._lines(), "", f"{self._title}:", str(self.result)])
@@ -127,7 +128,7 @@ class Certified(Readable, Gap):
         refit = "best coefficients" if self.converged else "the best coefficients that were found"
         how = f"{refit} on its support" if self.refitted else "coefficients as given"
         how = how if self.coef.size else "a selection of columns"
-        limit = f"k = {self.result.problem['k']} {self.result._noun}s"
+        limit = f"k = {counted(self.result.problem['k'], self.result._noun)}"
         problem = self.result.problem
         allowed = " that meet the constraints" if restricted(problem) else ""
         lines = [
@@ -159,7 +160,9 @@ def certify(
         groups, or names of their columns), which is refitted exactly; or a coefficient vector of length d (floats, for
         the columns as given), which is taken as it is, with the best intercept where there is one. A result of a
         heuristic or of a search counts as its support, a fitted scikit-learn estimator as its ``coef_`` (as its support
-        if it has an intercept), a feature selector as what it selects. ``support`` and ``coef`` do not guess.
+        if it has an intercept), a feature selector as what it selects. A pipeline counts as its last step, on the data
+        as the other steps transform them, and a search over parameters as its best estimator. ``support`` and ``coef``
+        do not guess.
     **options
         Options of :func:`exactsel.solve`: eps, rel_eps, time_limit, proof and so on, and of data those of a problem.
 
@@ -172,10 +175,12 @@ def certify(
     InputError
         When the candidate is not a model of this problem (unknown column, more than k columns, wrong length).
     """
+    refuse_estimator(problem)
     if sum(argument is not None for argument in (candidate, support, coef)) != 1:
         raise InputError(
             "give exactly one candidate, by name: candidate=[2, 3, 8], or a support= or the coefficients coef= alone."
         )
+    problem, candidate, features = through_steps(problem, y, candidate, options)
     size = _size_of(next(argument for argument in (candidate, support, coef) if argument is not None))
     subset_problem, settings = problem_asked(problem, y, k, options, known=(*OPTIONS, "verbose"), at_most=size)
     if candidate is not None:
@@ -188,7 +193,7 @@ def certify(
         slack = tolerance.absolute(value) - (value - result.upper)
         if result.reached and slack > 0 and claim_of(value, result.lower, tolerance) is Claim.BOUNDED:
             result = _search_on(subset_problem, result, slack, {**settings, "proof": second})
-        result = _delivered(result, target)
+        result = restricted_to(_delivered(result, target), features)
     claim, model = claim_of(value, result.lower, tolerance), Model.of(subset_problem, vector)
     return Certified(
         columns, PreparedModel.of(subset_problem, vector), value, coef is None, claim, result, model, converged
@@ -304,7 +309,7 @@ def _column_number(problem: SubsetProblem, name: int | str) -> int:
 
 def _size_of(candidate: object) -> int:
     """The number of columns of a candidate, as far as it is known without a problem."""
-    fitted = _from_model(candidate)
+    fitted = support_or_coef(candidate)
     if fitted is not None:
         support, coef = fitted
         return len(support) if support is not None else 0 if coef is None else int(np.count_nonzero(coef))
@@ -315,7 +320,7 @@ def _size_of(candidate: object) -> int:
 
 def _recognise(problem: SubsetProblem, candidate: object) -> tuple[Sequence[Any] | None, FloatArray | None]:
     """Distinguish a support from a coefficient vector."""
-    fitted = _from_model(candidate)
+    fitted = support_or_coef(candidate)
     if fitted is not None:
         support, coef = fitted
         if support is not None and not hasattr(candidate, "support"):
@@ -334,24 +339,6 @@ def _recognise(problem: SubsetProblem, candidate: object) -> tuple[Sequence[Any]
     if values.dtype.kind == "f":
         return None, np.asarray(values, dtype=np.float64)
     raise InputError(f"a candidate of type {values.dtype} is neither a support nor coefficients; give one of the two.")
-
-
-def _from_model(candidate: object) -> tuple[Sequence[Any] | None, FloatArray | None] | None:
-    """The support or the coefficients of a result of ours or of a fitted estimator; None for plain data."""
-    if hasattr(candidate, "support") and not isinstance(candidate, np.ndarray):
-        return list(map(Position, candidate.support)), None
-    selected = getattr(candidate, "get_support", None)
-    if callable(selected):
-        return list(map(Position, np.flatnonzero(selected()))), None
-    if not hasattr(candidate, "coef_"):
-        return None
-    coef = np.asarray(candidate.coef_, dtype=np.float64)
-    if coef.size != max(coef.shape, default=0):
-        raise InputError(f"the estimator's coefficients have the shape {coef.shape}; give one of one target.")
-    if np.any(np.asarray(getattr(candidate, "intercept_", 0.0))):
-        # The objective here has no intercept, so only the choice of columns can be compared.
-        return list(map(Position, np.flatnonzero(coef.reshape(-1)))), None
-    return None, coef.reshape(-1)
 
 
 def _check_labels(coef: object, names: Sequence[str] | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from exactsel.problem.model import demands_text, listed
+from exactsel.to_plain import counted
 
 if TYPE_CHECKING:
     from exactsel.studies.compare import Comparison
@@ -26,7 +27,7 @@ def comparison_table(comparison: Comparison) -> str:
     everything = f"{size} of {size}"
     lines += [
         f"{'exact search':<14} {result.upper:>16.10g} {result.gap:>9.2g} {everything:>8} "
-        f"{result.nodes:>6} nodes {result.time:>8.3f}s  {listed(result.support, names, between=',')}",
+        f"{counted(result.nodes, 'node'):>12} {result.time:>8.3f}s  {listed(result.support, names, between=',')}",
         "",
         f"claim     {result.claim_text}",
         f"gap       objective - {result.lower:.10g}, the proven lower bound; relative to the objective"

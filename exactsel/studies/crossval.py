@@ -25,7 +25,7 @@ from exactsel.solving.executors import Workers
 from exactsel.solving.outcome import Termination
 from exactsel.solving.problem_arguments import Gaps, gaps_asked, problem_asked
 from exactsel.studies.path import USUAL_SIZES, SolutionPath, solve_path, with_a_ridge
-from exactsel.to_plain import html_line, html_table, html_view
+from exactsel.to_plain import counted, html_line, html_table, html_view
 from exactsel.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -85,7 +85,8 @@ class ValidationErrors:
         return self.lams[lams[chosen]], self.ks[ks[chosen]]
 
     def __repr__(self) -> str:
-        return f"<ValidationErrors of {len(self.errors)} folds, {len(self.lams)} lam, {len(self.ks)} sizes>"
+        folds, sizes = counted(len(self.errors), "fold"), counted(len(self.ks), "size")
+        return f"<ValidationErrors of {folds}, {len(self.lams)} lam, {sizes}>"
 
     def __str__(self) -> str:
         """One line for each size and lam, and the choice."""

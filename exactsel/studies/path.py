@@ -29,7 +29,7 @@ from exactsel.studies.penalty_path import PenaltyRange, penalty_ranges
 from exactsel.studies.sequence import ProblemSequence, Reach, Step, key_of, limit, list_at, run_in_memory
 from exactsel.studies.sequence_checkpoint import Asked, run_saved
 from exactsel.studies.solution_pool import CAP, NearOptimal, check_near
-from exactsel.to_plain import Readable, html_line, html_table, html_view
+from exactsel.to_plain import Readable, counted, html_line, html_table, html_view
 from exactsel.types import IntArray, PathName
 
 if TYPE_CHECKING:
@@ -109,7 +109,9 @@ class SolutionPath(Readable):
         return all(result.reached for result in self.results)
 
     def __repr__(self) -> str:
-        return f"<SolutionPath of {len(self.results)} problems, {'all' if self.reached else 'not all'} proven>"
+        return (
+            f"<SolutionPath of {counted(len(self.results), 'problem')}, {'all' if self.reached else 'not all'} proven>"
+        )
 
     def __str__(self) -> str:
         """One line a problem."""
@@ -120,7 +122,7 @@ class SolutionPath(Readable):
 
     def _repr_html_(self) -> str:
         proven = sum(result.reached for result in self.results)
-        said = f"{len(self.results)} problems, {'all' if self.reached else f'{proven} of them'} proven"
+        said = f"{counted(len(self.results), 'problem')}, {'all' if self.reached else f'{proven} of them'} proven"
         table = html_table(self._rows(), [*map(_title, self._head)])
         return html_view(html_line(said, strong=True, aside=not self.reached), table)
 

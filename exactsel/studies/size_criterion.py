@@ -34,6 +34,7 @@ from exactsel.errors import InputError, UnsupportedError, did_you_mean, option
 from exactsel.problem.capabilities import QUADRATIC_LOSS
 from exactsel.problem.coefficient_bounds import independent
 from exactsel.solving.likelihood import EXACT_FIT, ROUNDING, Likelihood
+from exactsel.to_plain import counted
 
 if TYPE_CHECKING:
     from exactsel.problem.regression import Problem
@@ -200,7 +201,7 @@ class SizeCriterion:
             return self.price * p
         added = float(self.price(size))
         if math.isnan(added) or added == -math.inf:
-            raise InputError(f"the penalty of {size} features is {added}, but it must be a number.")
+            raise InputError(f"the penalty of {counted(size, 'feature')} is {added}, but it must be a number.")
         return added
 
     def value(self, objective: float, size: int) -> float:
@@ -287,10 +288,10 @@ class SizeCriterion:
         limit = self.largest_size()
         if limit is not None and size > limit:
             why = "N - p - 1 must be positive for AICc" if self.name == "aicc" else "more would fit every row exactly"
-            reach = f"up to {limit} features" if limit >= 0 else "for none"
+            reach = f"up to {counted(limit, 'feature')}" if limit >= 0 else "for none"
             raise InputError(
-                f"models of {size} features are asked for, but with {self.likelihood.rows:g} rows {self.title} is "
-                f"defined {reach} ({why}); give a smaller {option('k_max')}, or more rows."
+                f"models of {counted(size, 'feature')} are asked for, but with {self.likelihood.rows:g} rows "
+                f"{self.title} is defined {reach} ({why}); give a smaller {option('k_max')}, or more rows."
             )
 
     def check_fit(self, objective: float, support: tuple[int, ...], null: float) -> None:
@@ -299,6 +300,6 @@ class SizeCriterion:
             size = len(support)
             smaller = f"{option('k_max', min(10, size // 2))}, say," if size > 1 else f"another {option('target')}"
             raise InputError(
-                f"a model of {size} feature{'s' * (size != 1)} fits the target exactly, so its likelihood is unbounded "
+                f"a model of {counted(size, 'feature')} fits the target exactly, so its likelihood is unbounded "
                 f"and {self.title} has no meaning; give {smaller} or {option('lam')} > 0."
             )

@@ -20,7 +20,7 @@ from exactsel.solving.outcome import Termination
 from exactsel.solving.result import Result
 from exactsel.solving.settings import Settings
 from exactsel.studies.pool_search import BoundedRegions, NearModel, SolutionPool, fill
-from exactsel.to_plain import Readable, finite, html_line, html_table, html_view
+from exactsel.to_plain import Readable, counted, finite, html_line, html_table, html_view
 
 NUMBER_FIRST = "{number} {name}"
 """How a column is called in the list."""
@@ -139,13 +139,13 @@ class NearOptimal(Readable):
         return {key: value for key, value in self.as_dict().items() if key != "optimum"}
 
     def __str__(self) -> str:
-        k, noun, names = self.result.problem["k"], f"{self.result._noun}s", self.feature_names
+        names, features = self.feature_names, counted(self.result.problem["k"], self.result._noun)
+        sets = f"{counted(len(self.models), 'set')} of {features}"
         if self.complete:
-            sets = "1 set" if len(self.models) == 1 else f"{len(self.models)} sets"
-            are = "is" if sets == "1 set" else "are"
-            what = f"{sets} of {k} {noun} {are} within {self.tau:g} of the best; there is no other"
+            are = "is" if len(self.models) == 1 else "are"
+            what = f"{sets} {are} within {self.tau:g} of the best; there is no other"
         else:
-            what = f"INCOMPLETE ({self.termination}): {len(self.models)} sets of {k} {noun} found so far"
+            what = f"INCOMPLETE ({self.termination}): {sets} found so far"
         lines = [what, f"threshold    {self.threshold:.12g}   scope: {self.valid_for or 'all models'}"]
         demands = demands_text(self.result.problem)
         if demands:

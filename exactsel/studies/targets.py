@@ -20,7 +20,7 @@ from exactsel.solving.api import solve
 from exactsel.solving.outcome import Termination, claim_sentence
 from exactsel.solving.problem_arguments import OF_PROBLEM
 from exactsel.solving.result import Result
-from exactsel.to_plain import Readable, finite, html_table
+from exactsel.to_plain import Readable, counted, finite, html_table
 from exactsel.types import FloatArray
 
 TOGETHER = ("fit_intercept", "standardize", "sample_weight", "lam", "force_in", "force_out", "loss", "feature_names")
@@ -110,7 +110,9 @@ class TargetModels(Readable):
 
     def __str__(self) -> str:
         how = "on the same features" if self.shared else "each on features of its own"
-        lines = [f"{len(self.names)} targets, {how}: sum of objectives {self.upper:.10g}, lower {self.lower:.10g}"]
+        lines = [
+            f"{counted(len(self.names), 'target')}, {how}: sum of objectives {self.upper:.10g}, lower {self.lower:.10g}"
+        ]
         return "\n".join([*lines, *("  ".join(row) for row in self.rows())])
 
     def _repr_html_(self) -> str:

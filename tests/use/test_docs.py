@@ -272,3 +272,35 @@ def test_the_numbers_for_those_who_come_from_r():
     assert [(float(value), chosen) for _, value, chosen in listed] == [
         (pytest.approx(value, abs=6e-5), ", ".join(names[j] for j in s)) for value, s in bics[:2]
     ]
+
+
+def test_the_numbers_for_those_who_come_from_glm():
+    """The page's logistic model is the best by BIC of all sets of columns, each fitted by Newton's method in numpy."""
+    frame = pandas.read_csv(ROOT / "instances/cars.csv").drop(columns=["name", "model year"]).dropna()
+    y, names = (frame.pop("origin") == "USA").to_numpy(float), list(frame.columns)
+
+    def fit(chosen):
+        scale = frame[chosen].std().to_numpy()
+        X = np.column_stack([np.ones(len(y)), frame[chosen].to_numpy(float) / scale])
+        coef = np.zeros(X.shape[1])
+        for _ in range(30):
+            share = 1.0 / (1.0 + np.exp(-X @ coef))
+            coef += np.linalg.solve((X.T * (share * (1.0 - share))) @ X, X.T @ (y - share))
+        margins = X @ coef
+        deviance = 2.0 * float(np.sum(np.logaddexp(0.0, margins) - y * margins))
+        return deviance + len(coef) * np.log(len(y)), deviance, coef / [1.0, *scale]
+
+    bic, deviance, chosen, coef = min(
+        (bic, deviance, chosen, tuple(coef))
+        for size in range(len(names) + 1)
+        for chosen in map(list, combinations(names, size))
+        for bic, deviance, coef in [fit(chosen)]
+    )
+    text = (ROOT / "docs/howto/coming-from-r.md").read_text(encoding="utf-8")
+    assert f"origin ~ {' + '.join(chosen)}, binomial" in text
+    assert f"| | (Intercept) | {' | '.join(chosen)} | deviance | AIC | BIC |" in text
+    (shown,) = re.findall(r"^\| `fit` \| (.*) \|$", text, re.MULTILINE)
+    figures = [float(figure) for figure in shown.split(" | ")]
+    expected = (*coef, deviance, deviance + 2 * len(coef), bic)
+    assert figures[:-3] == pytest.approx(expected[:-3], abs=6e-6)
+    assert figures[-3:] == pytest.approx(expected[-3:], abs=6e-5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 
 import numpy as np
@@ -9,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exactsel import ColumnSubsetProblem, GroupedProblem, Problem, certify, solve
+from exactsel import ColumnSubsetProblem, GroupedProblem, Problem, best_model, certify, near_optimal, solve, solve_path
 from exactsel.solving.outcome import Claim, claim_sentence, per_cent
+from exactsel.to_plain import counted
 
 PLAIN = {"problem": "regression", "k": 5}
 
@@ -61,6 +63,33 @@ def test_results_say_it():
     assert "at most 1 group has" in solve(GroupedProblem(Problem(A, y, 1), {"g": [0, 1]})).claim_text
     assert "no choice of at most 2 columns has" in solve(ColumnSubsetProblem(A, 2)).claim_text
     wanting = certify(Problem(A, y, 1), candidate=[4])
-    assert "Not proven optimal: no model with at most 1 feature has" in str(wanting)
+    assert "Not optimal, but no model with at most 1 feature has an objective lower by more than" in str(wanting)
+    best = certify(Problem(A, y, 1), support=solve(Problem(A, y, 1)).support, node_limit=0, heuristics=())
+    assert "Not proven optimal: no model with at most 1 feature has" in best.claim_text
     assert wanting.result.claim_text in str(wanting)
     assert "that meets the constraints" in solve(A, y, 2, force_in=[4]).claim_text
+
+
+def test_counts_of_one_are_singular():
+    rng = np.random.default_rng(3)
+    A = rng.normal(size=(30, 3))
+    problem = Problem(A, A[:, 0] + 0.3 * rng.normal(size=30), 1)
+    result, path = solve(problem), solve_path(problem, ks=[1])
+    near, best = near_optimal(problem, tau=1e-6), best_model(problem, k_max=1)
+    assert result.nodes == len(near.models) == 1
+    assert "work         1 node, " in str(result)
+    assert str(near).startswith("1 set of 1 feature is within")
+    assert repr(path) == "<SolutionPath of 1 problem, all proven>"
+    assert best.listing.startswith("1 model; ") or best.listing.endswith(": 1 model found so far")
+    assert "of at most k = 1 feature (the candidate has 1)" in str(certify(problem, support=[0]))
+    assert [counted(number, "node") for number in (0, 1, 2, 1204)] == ["0 nodes", "1 node", "2 nodes", "1,204 nodes"]
+
+
+def test_a_criterion_says_its_gap_rounded_up():
+    rng = np.random.default_rng(4)
+    A = rng.normal(size=(30, 12))
+    models = best_model(A, A[:, 0] + rng.normal(size=30), k_max=6, node_limit=1, subtrees=False)
+    said = re.fullmatch(
+        r"Not proven optimal: no model with 0 to 6 features has a BIC lower by more than (\S+)\.", models.claim_text
+    )
+    assert models.absolute_gap <= float(said[1]) <= 1.01 * models.absolute_gap

@@ -330,7 +330,7 @@ def test_two_at_once_are_refused(folder, run):
     assert (shown.code, shown.err) == (
         2, "Error: another sweep uses c.csv.store; wait until it has ended, or give another --out.\n",
     )  # fmt: skip
-    assert "1 jobs, 0 run before, 1 to run" in run("dev", "sweep", "c.toml", "--dry-run").out
+    assert "1 job, 0 run before, 1 to run" in run("dev", "sweep", "c.toml", "--dry-run").out
     store.close()
     assert sweep("c.toml", jobs=0).run == 1
 

@@ -12,6 +12,7 @@ import click
 from exactsel.cli.helping import Command
 from exactsel.cli.named_files import InputFile, OutputFile
 from exactsel.cli.talk import say, say_line
+from exactsel.to_plain import counted
 
 if TYPE_CHECKING:
     from exactsel.studies.sweeps import Sweep
@@ -93,7 +94,7 @@ def _list_jobs(grid: Sweep, as_json: bool) -> None:
         return
     for job, state in zip(grid.jobs, states, strict=True):
         say(f"{state:<8} {job}")
-    say(f"{len(grid.jobs)} jobs, {len(grid.jobs) - grid.missing} run before, {grid.missing} to run")
+    say(f"{counted(len(grid.jobs), 'job')}, {len(grid.jobs) - grid.missing} run before, {grid.missing} to run")
 
 
 def _progress() -> Callable[[Sweep, Job, Mapping[str, Any]], None]:
@@ -109,6 +110,6 @@ def _progress() -> Callable[[Sweep, Job, Mapping[str, Any]], None]:
         if time.monotonic() - last >= EVERY:
             last = time.monotonic()
             rate, done = grid.run / max(grid.seconds, 1e-9), grid.before + grid.run
-            say_line(f"{done} of {len(grid.jobs)} jobs, {reported} without a result, {rate:.1f} a second")
+            say_line(f"{done} of {counted(len(grid.jobs), 'job')}, {reported} without a result, {rate:.1f} a second")
 
     return tell

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from exactsel.cli.talk import say, say_line
+from exactsel.to_plain import counted
 
 
 @click.command("warmup")
@@ -34,7 +35,7 @@ def command(everything: bool, processes: int | None) -> int:
         )
         return 1
     kinds, failed = USUAL + MORE if everything else USUAL, False
-    say_line(f"compiling {len(kinds)} kinds of problems into {folder}")
+    say_line(f"compiling {counted(len(kinds), 'kind')} of problems into {folder}")
     for number, warmed in enumerate(warm_up(kinds, processes), 1):
         failed = failed or bool(warmed.error)
         say(f"{number}/{len(kinds)}  {warmed.kind:<20} {warmed.seconds:6.1f} s  {warmed.error}".rstrip())

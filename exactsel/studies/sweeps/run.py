@@ -24,7 +24,7 @@ from exactsel.studies.sweeps.jobs import Job
 from exactsel.studies.sweeps.performing import DONE, FAILED, REFUSED, perform, trouble
 from exactsel.studies.sweeps.store import ENDING, Store
 from exactsel.studies.sweeps.table import COLUMNS, check_table, table_bytes
-from exactsel.to_plain import Readable
+from exactsel.to_plain import Readable, counted
 
 TRIES = 2
 """Times a job is given to a process, before it is noted as failed: one may be killed for no fault of the job."""
@@ -89,9 +89,9 @@ class Sweep(Readable):
         }  # fmt: skip
 
     def __str__(self) -> str:
-        rest = f", {self.missing} missing" if self.missing else ""
+        jobs, rest = counted(len(self.jobs), "job"), f", {self.missing} missing" if self.missing else ""
         lines = [
-            f"sweep      {len(self.jobs)} jobs: {self.before} run before, {self.run} now{rest}, {self.seconds:.1f} s",
+            f"sweep      {jobs}: {self.before} run before, {self.run} now{rest}, {self.seconds:.1f} s",
             *(f"  {times:>8}  {claim}" for claim, times in sorted(self.claims.items())),
             *(f"  {self.count(status):>8}  {status}" for status in (REFUSED, FAILED) if self.count(status)),
         ]
