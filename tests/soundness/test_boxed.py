@@ -28,6 +28,7 @@ from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.boxed import BoxedBound, outwards
 from exactsel.cli.main import cli
 from exactsel.problem.capabilities import COEFFICIENT_BOUNDS, COEFFICIENTS, FREE_COEFFICIENTS
+from exactsel.problem.restrictions import without_restrictions
 from exactsel.sklearn import BestSubsetCV
 from exactsel.studies.compare import compare
 from exactsel.studies.crossval import cross_validate, random_folds
@@ -321,6 +322,7 @@ def test_limits_in_the_units_of_the_curvature_are_never_narrower(size, scale):
     assert low[1] == high[1] == 0.0
     assert high[0] == -low[0] > 0.0
     assert high[0] == np.inf or Fraction(high[0]) >= Fraction(size) * Fraction(scale)
+    assert not (low.flags.writeable or high.flags.writeable), "kernels would be compiled once more"
 
 
 def test_bounds_stay_with_the_problem():
@@ -347,3 +349,6 @@ def test_bounds_stay_with_the_problem():
         assert problem.without_coefficient_bounds.has(FREE_COEFFICIENTS)
         assert problem.objective.free is problem.without_coefficient_bounds.objective
     assert plain.without_coefficient_bounds is plain
+    limited = bounded.limited([0, 0, 1, 1, 2, 2], 1)
+    assert without_restrictions(limited).has(FREE_COEFFICIENTS)
+    assert without_restrictions(limited).fit(range(6)).value < limited.fit(range(6)).value
