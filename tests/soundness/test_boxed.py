@@ -322,7 +322,7 @@ def test_limits_in_the_units_of_the_curvature_are_never_narrower(size, scale):
     assert low[1] == high[1] == 0.0
     assert high[0] == -low[0] > 0.0
     assert high[0] == np.inf or Fraction(high[0]) >= Fraction(size) * Fraction(scale)
-    assert not (low.flags.writeable or high.flags.writeable), "kernels would be compiled once more"
+    assert [low.flags.writeable, high.flags.writeable] == [False, False], "kernels would be compiled once more"
 
 
 def test_bounds_stay_with_the_problem():
