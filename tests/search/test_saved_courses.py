@@ -24,6 +24,7 @@ from exactsel.search.events import RoundEnded
 from exactsel.solving.status import status_of
 from exactsel.studies import pool_search
 from exactsel.studies.sequence_file import SequenceFile
+from exactsel.to_plain import counted
 
 
 @pytest.fixture(autouse=True)
@@ -212,7 +213,7 @@ def test_the_status_of_a_path_and_of_a_list(tmp_path):
     steps = [value for name, value in status.lines() if name == "step"]
     assert len(steps) == 3
     assert steps[0].startswith("k=1, lam=0.05: upper ")
-    assert steps[0].endswith(f"{len(path.near[0].models)} close models, complete")
+    assert steps[0].endswith(f" {counted(len(path.near[0].models), 'close model')}, complete")
     json.dumps(status.as_dict(), allow_nan=False)
     near = tmp_path / "near.ckpt"
     near_optimal(problem, tau=0.2, checkpoint=near, node_limit=2, **ONE_BY_ONE)

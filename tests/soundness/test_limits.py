@@ -101,7 +101,7 @@ class TestDoors:
         assert answer["limits"] == {"groups": [[0, 1, 2], [3, 4]], "most": 1}
         assert answer["support"] == [0, 3, 5]
         assert "VERIFIED" in run.invoke(cli, ["verify", proof, file, *named]).stdout
-        assert "constraint is 'limits', not 'none'" in run.invoke(cli, ["verify", proof, file]).stdout
+        assert "constraint is 'limits', but 'none' was given" in run.invoke(cli, ["verify", proof, file]).stdout
         for more, words in (
             (["--per-group", "1"], "no groups"),
             ([*named[:2], "--per-group", "0"], "at least 1"),

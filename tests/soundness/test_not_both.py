@@ -241,7 +241,7 @@ class TestDoors:
         assert answer["not_both"] == {"pairs": [[0, 1], [1, 2], [3, 4]]}
         assert answer["support"] == [0, 3, 5]
         assert "VERIFIED" in run.invoke(cli, ["verify", proof, file, *named]).stdout
-        assert "constraint is 'not_both', not 'none'" in run.invoke(cli, ["verify", proof, file]).stdout
+        assert "constraint is 'not_both', but 'none' was given" in run.invoke(cli, ["verify", proof, file]).stdout
         (tmp_path / "h.txt").write_text("a: b\n")
         for more, words in (
             (["--not-both", "a"], "no pair of columns"),
