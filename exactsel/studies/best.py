@@ -38,6 +38,7 @@ from exactsel.studies.best_penalised import bound_all_sizes
 from exactsel.studies.best_search import AcrossSizes
 from exactsel.studies.best_terms import AcrossTerms
 from exactsel.studies.size_criterion import SizeCriterion
+from exactsel.studies.size_supports import first_support
 from exactsel.studies.solution_pool import CAP, check_cap
 from exactsel.to_plain import counted
 
@@ -228,8 +229,10 @@ def fewest_of(problem: Problem) -> int:
 def worth_their_price(problem: Problem, criterion: SizeCriterion, sizes: list[int]) -> list[int]:
     """The sizes whose columns alone do not cost as much as the smallest model, so that one of them may be the best."""
     smallest = problem.replace(k=sizes[0])
-    support = smallest.first_support or smallest.units.completed(smallest.units.force_in, sizes[0]) or ()
-    cutoff = criterion.value(statement_of(smallest).upper(smallest.fit(support)), len(support))
+    support = first_support(smallest)
+    if len(support) != sizes[0]:
+        return sizes
+    cutoff = criterion.value(statement_of(smallest).upper(smallest.fit(support)), sizes[0])
     return [size for size in sizes if size == sizes[0] or criterion.below(problem.infimum, size) < cutoff]
 
 

@@ -36,8 +36,9 @@ from exactsel.problem.regression import Problem
 from exactsel.search.watch import Watch
 from exactsel.solving.outcome import Termination
 from exactsel.solving.small import is_small
-from exactsel.studies.best_search import AcrossSizes, meets
+from exactsel.studies.best_search import AcrossSizes
 from exactsel.studies.pool_search import OpenRegion, RegionSolver, SolutionPool
+from exactsel.studies.size_supports import meets
 from exactsel.types import FloatArray, IntArray
 
 FEW_SETS = 3000

@@ -17,7 +17,8 @@ from exactsel.problem.capabilities import CLOSED_FORM
 from exactsel.problem.fit import Fit
 from exactsel.problem.regression import Problem
 from exactsel.problem.rows import Rows
-from exactsel.studies.best_search import AcrossSizes, meets
+from exactsel.studies.best_search import AcrossSizes
+from exactsel.studies.size_supports import meets
 from exactsel.types import FloatArray, IntArray
 
 GROWING = 30

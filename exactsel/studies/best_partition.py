@@ -21,8 +21,9 @@ from exactsel.proofs.statement import statement_of
 from exactsel.solving.api import solve
 from exactsel.solving.outcome import Termination
 from exactsel.solving.result import Result
-from exactsel.studies.best_search import NO_BOUND, SLIGHTLY_LESS, whole
+from exactsel.studies.best_search import NO_BOUND, SLIGHTLY_LESS
 from exactsel.studies.pool_search import OpenRegion, RegionSolver, SolutionPool
+from exactsel.studies.size_supports import whole
 
 
 @dataclass

@@ -29,15 +29,14 @@ from exactsel import clock
 from exactsel._jit import available_threads
 from exactsel.errors import InputError
 from exactsel.problem.capabilities import CLOSED_FORM
-from exactsel.problem.interface import SubsetProblem
 from exactsel.problem.regression import Problem
-from exactsel.problem.units import Units
 from exactsel.search.watch import Watch
 from exactsel.solving.api import solve
 from exactsel.solving.outcome import Termination
 from exactsel.solving.result import Result
 from exactsel.studies.best_known import KnownModels
 from exactsel.studies.size_criterion import SizeCriterion
+from exactsel.studies.size_supports import first_support, meets, whole
 
 NO_BOUND = 1e300
 """A tolerance at which a search ends with its starting models."""
@@ -224,10 +223,12 @@ class AcrossSizes:
         return self.criterion.level(self.target, size)
 
     def note_first(self) -> None:
-        """The model on what must be in."""
-        units = self.problem.units
-        support = sorted({*units.force_in, *(units.completed((), self.sizes[0]) or ())})
-        self.known.note(support, self.known.statement.upper(self.known.fitted(tuple(support))))
+        """A model of the smallest size for which one is found at once, so that there is one however early time ends."""
+        for size in self.sizes:
+            support = first_support(self.by_size[size].problem)
+            self.known.note(support, self.known.statement.upper(self.known.fitted(support)))
+            if self.known.models:
+                return
 
     def begin(self) -> None:
         """Where there is one to be had at once, a bound for models of any size."""
@@ -377,18 +378,6 @@ class AcrossSizes:
             search.result.valid_for for search in self.by_size.values() if search.result and search.result.valid_for
         )
         return next(searched, self.problem.valid_for)
-
-
-def whole(problem: SubsetProblem, result: Result) -> tuple[int, ...]:
-    """The columns of a result and, where these are fewer than k, others that may be in."""
-    units, included = problem.units, {*result._shown}
-    others = [j for j in range(units.d) if j not in included and j not in units.force_out]
-    return tuple(sorted(included.union(others[: problem.k - len(included)])))
-
-
-def meets(units: Units, support: tuple[int, ...]) -> bool:
-    """Whether a model may have just these columns under the constraint there is."""
-    return units.constraint is None or units.completed(support, max(len(support), 1)) == support
 
 
 def proof_file(folder: str | os.PathLike[str], size: int) -> str:

@@ -30,9 +30,10 @@ from exactsel.search.watch import Watch
 from exactsel.solving.api import solve
 from exactsel.solving.outcome import Termination
 from exactsel.studies.best_list import ListRequest, SizePools, report_of, status_of
-from exactsel.studies.best_search import AcrossSizes, meets
+from exactsel.studies.best_search import AcrossSizes
 from exactsel.studies.size_criterion import SizeCriterion
 from exactsel.studies.size_report import SizeReport, SizeStatus
+from exactsel.studies.size_supports import meets
 
 Terms = tuple[int, ...]
 

@@ -11,7 +11,7 @@ from instances_for_tests import random_case
 from likelihoods_by_hand import deviance
 from samples import many
 
-from exactsel import ColumnSubsetProblem, Problem, best_model, verify
+from exactsel import ColumnSubsetProblem, Problem, best_model, boxed, verify
 from exactsel.errors import InputError, UnsupportedError
 from exactsel.studies import best_enumeration, best_list
 from exactsel.studies.best_known import KnownModels
@@ -128,6 +128,30 @@ def test_the_best_models_of_one_size(demands):
     assert listed.result.lower <= least + 1e-9
     with pytest.raises(InputError, match="the smallest size is 3, but the largest is 2; give a smaller k_min"):
         best_model(problem, k_min=3, k_max=2, **LEFT_ALONE)
+
+
+@pytest.mark.parametrize("demands", [{}, {"force_in": [4]}, {"hierarchy": {1: [2], 3: [4]}}, {"sum_to": 1.0}])
+@pytest.mark.parametrize("k_min", [None, 2, 4])
+def test_there_is_a_model_of_the_sizes_though_no_time_is_left(demands, k_min):
+    total = {key: demands[key] for key in demands if key == "sum_to"}
+    problem = awkward(4, "quadratic", 0.1, **{key: demands[key] for key in demands if key not in total})
+    problem = boxed(problem, **total) if total else problem
+    best = best_model(problem, k_min=k_min, time_limit=0.0, **LEFT_ALONE)
+    assert best.k >= (k_min or 0)
+    assert not best.reached
+    assert best.value == pytest.approx(best.criterion.value(problem.fit(best.support).value, best.k))
+
+
+def test_the_price_of_a_smallest_size_that_is_not_empty():
+    rng = np.random.default_rng(0)
+    y, noise = rng.normal(size=(2, 12))
+    A = np.column_stack([y + 10.0 * noise, noise, rng.normal(size=12)])  # the first two fit y only together
+    problem = Problem(A, y, 3)
+    penalty = 0.6 * problem.null_objective
+    best = best_model(problem, criterion="l0", penalty=penalty, k_min=1, **LEFT_ALONE)
+    least = min(problem.fit(s).value + penalty * k for k in (1, 2, 3) for s in combinations(range(3), k))
+    assert best.support == (0, 1)
+    assert best.lower <= least + 1e-9
 
 
 def test_the_kernel_that_takes_sizes_apart_lists_the_same(monkeypatch):
