@@ -11,6 +11,7 @@ import pytest
 from equal_instances import same
 from samples import many, sample
 
+from exactsel._jit import interpreting
 from exactsel.cli.main import main
 from exactsel.nodes.tolerance import Tolerance
 from exactsel.problem.preparing import Preparation
@@ -103,9 +104,11 @@ def lifted(tighten, share):
 
 @pytest.fixture
 def high_bound(monkeypatch):
-    """Every bound of a relaxation 1e-3 too high."""
+    """Every bound of a relaxation 1e-3 too high; kernels are interpreted, as compiled searches need fewer of these."""
     from exactsel.bounds import apg, fit
 
+    monkeypatch.setattr(interpreting, "CHOOSES", True)
+    monkeypatch.setattr(interpreting.allowance, "left", 10**8)
     for made in (apg.PreparedPerspective, fit.PreparedFit):
         monkeypatch.setattr(made, "tighten", lifted(made.tighten, 1e-3))
 
