@@ -110,10 +110,13 @@ def test_the_advice_mends_it():
 
 @pytest.mark.skipif(not ENABLED, reason="nothing is compiled, and njit leaves functions as they are")
 def test_a_class_mended_later_is_taken(monkeypatch):
+    class Mended(Plain):
+        """A class of its own: one that is taken is not looked at again."""
+
     with pytest.raises(InputError, match="decorate square with @njit"):
-        problem(Plain(1.0))
+        problem(Mended(1.0))
     monkeypatch.setitem(globals(), "square", kernel)
-    assert problem(Plain(1.0)).loss == Plain(1.0)
+    assert problem(Mended(1.0)).loss == Mended(1.0)
 
 
 def test_the_name_of_another_loss_is_refused():
