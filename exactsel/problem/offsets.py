@@ -55,7 +55,8 @@ def knowing(problem: Problem, offset: ArrayLike | None) -> Problem:
         return problem
     o, objective = checked_offset(offset, problem.n), problem.objective
     before = None if objective.before is None else replace(objective.before, offset=o)
-    return problem.of(replace(objective, offset=o, before=before), problem.units, problem.k)
+    known = replace(objective.free, offset=o, before=before).within(objective.coefficient_bounds)
+    return problem.of(known, problem.units, problem.k)
 
 
 def with_offset(

@@ -28,6 +28,7 @@ from exactsel.bounds.base import BoundOptions
 from exactsel.bounds.boxed import BoxedBound, outwards
 from exactsel.cli.main import cli
 from exactsel.problem.capabilities import COEFFICIENT_BOUNDS, COEFFICIENTS, FREE_COEFFICIENTS
+from exactsel.problem.offsets import knowing
 from exactsel.problem.restrictions import without_restrictions
 from exactsel.sklearn import BestSubsetCV
 from exactsel.studies.compare import compare
@@ -349,6 +350,8 @@ def test_bounds_stay_with_the_problem():
         assert problem.without_coefficient_bounds.has(FREE_COEFFICIENTS)
         assert problem.objective.free is problem.without_coefficient_bounds.objective
     assert plain.without_coefficient_bounds is plain
+    offset = knowing(bounded, np.ones(30))
+    assert offset.objective.offset is offset.objective.free.offset is not None
     limited = bounded.limited([0, 0, 1, 1, 2, 2], 1)
     assert without_restrictions(limited).has(FREE_COEFFICIENTS)
     assert without_restrictions(limited).fit(range(6)).value < limited.fit(range(6)).value
